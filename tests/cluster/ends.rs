@@ -121,21 +121,13 @@ fn while_a_credential_plugin_hangs_later() {
 /// end may.
 const CONFIGS: usize = 1_500;
 
-fn config_name(number: usize) -> String {
-    format!("env-{number:04}")
-}
-
 /// Returns a workload with this content, and the ConfigMaps that it needs and restarts on.
 fn large_unit(content: &str) -> [(&'static str, String); 2] {
-    let configs: Vec<String> =
-        (0..CONFIGS).map(|number| yaml::config_map(&config_name(number), "key", content)).collect();
-    let uses = (0..CONFIGS).map(|number| format!("{{configMapRef: {{name: {}}}}}", config_name(number)));
-    let uses: Vec<String> = uses.collect();
+    let configs: Vec<(String, &str)> =
+        (0..CONFIGS).map(|number| (format!("env-{number:04}"), content)).collect();
     let word = "  name: web\n  annotations: {rhumb.dev/restart-on-change: \"true\"}\nspec:\n";
     let web = yaml::deployment("web", 1, &format!("app:{content}"));
-    let web = web.replacen("  name: web\nspec:\n", word, 1);
-    let web = format!("{web}        envFrom: [{}]\n", uses.join(", "));
-    [("env.yaml", yaml::documents(&configs)), ("web.yaml", web)]
+    yaml::unit(&web.replacen("  name: web\nspec:\n", word, 1), &configs)
 }
 
 /// The number of objects of the unit that are written as fast as they may be.

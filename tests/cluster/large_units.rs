@@ -14,13 +14,9 @@ fn config_name(number: usize) -> String {
 
 /// Returns a workload with this image, and the ConfigMaps that it needs with these contents.
 fn unit(image: &str, content: impl Fn(usize) -> &'static str) -> [(&'static str, String); 2] {
-    let configs = (0..CONFIGS).map(|number| yaml::config_map(&config_name(number), "key", content(number)));
-    let configs: Vec<String> = configs.collect();
-    let uses =
-        (0..CONFIGS).map(|number| format!("        - configMapRef: {{name: {}}}\n", config_name(number)));
-    let uses: Vec<String> = uses.collect();
-    let web = format!("{}        envFrom:\n{}", yaml::deployment("web", 1, image), uses.concat());
-    [("env.yaml", yaml::documents(&configs)), ("web.yaml", web)]
+    let configs: Vec<(String, &str)> =
+        (0..CONFIGS).map(|number| (config_name(number), content(number))).collect();
+    yaml::unit(&yaml::deployment("web", 1, image), &configs)
 }
 
 #[test]

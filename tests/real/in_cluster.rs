@@ -9,7 +9,7 @@ use controlplane::Cluster;
 use serde_json::Value;
 
 use crate::image;
-use crate::site::{SLOW_TIMEOUT, cluster, image_of, is_ready};
+use crate::site::{SLOW_TIMEOUT, await_rollout, cluster, is_ready};
 use crate::support::{Api, Remote, Repo, at, eventually, yaml};
 use crate::workload::Workload;
 
@@ -67,18 +67,6 @@ fn await_value(api: &Api, name: &str, expected: &str) {
     });
 }
 
-/// Waits until all pods of a workload are Ready with its image.
-#[track_caller]
-fn await_pods(api: &Api, workload: &Workload) {
-    let (name, image) = (workload.name(), workload.image());
-    eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
-        let pods = api.list(&at("Pod", "shop", ""));
-        let is_wanted = |pod: &&Value| pod["metadata"]["labels"]["app"] == name && image_of(pod) == image;
-        let ready = pods.iter().filter(is_wanted).filter(|pod| is_ready(pod)).count();
-        if ready == workload.pods() { Ok(()) } else { Err(format!("{ready} are Ready")) }
-    });
-}
-
 #[test]
 fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     let Some(cluster) = cluster() else { return };
@@ -102,7 +90,7 @@ fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     // Its sandbox works within the pod's own restrictions.
     await_value(&api, "rendered-map", "one");
     let first = await_holder(&api, &replicas);
-    await_pods(&api, &web);
+    await_rollout(&api, "shop", &web);
     let head = repo.head();
     eventually("the status in the pod is of the source at its revision", SLOW_TIMEOUT, || {
         let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]);

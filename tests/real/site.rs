@@ -8,7 +8,7 @@ use controlplane::{Cluster, find_real_node_obstacle};
 use serde_json::{Value, json};
 
 use crate::second_node;
-use crate::support::{Api, Daemon, Repo, TestNamespace, eventually};
+use crate::support::{Api, Daemon, Repo, TestNamespace, at, eventually};
 use crate::workload::Workload;
 
 /// Real pods start and end in seconds, on a busy machine in many.
@@ -86,19 +86,10 @@ impl RealSite {
         }
     }
 
-    /// Waits until a workload has its image and all its pods run it and are Ready. No other pod of
-    /// it may be left, not even one that ends.
+    /// Does as [`await_rollout`], in the namespace of the test.
     #[track_caller]
     pub(crate) fn await_rollout(&self, workload: &Workload) {
-        let (name, image) = (workload.name(), workload.image());
-        eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
-            let wanted = self.site.value(workload.kind(), name, IMAGE);
-            let pods = self.pods(name);
-            let is_done = wanted == json!(image)
-                && pods.len() == workload.pods()
-                && pods.iter().all(|pod| is_ready(pod) && image_of(pod) == image);
-            if is_done { Ok(()) } else { Err(format!("it wants {wanted}: {}", summary(&pods))) }
-        });
+        await_rollout(&self.site.api, &self.site.name, workload);
     }
 
     /// Waits until so many pods of a workload are Ready with its image, and returns these.
@@ -114,8 +105,7 @@ impl RealSite {
     }
 
     pub(crate) fn pods(&self, name: &str) -> Vec<Value> {
-        let all = self.site.api.list(&self.site.at("Pod", ""));
-        all.into_iter().filter(|pod| pod["metadata"]["labels"]["app"] == name).collect()
+        pods_of(&self.site.api, &self.site.name, name)
     }
 
     /// Waits until the inventory names something as rejected, and returns the records.
@@ -142,6 +132,26 @@ impl RealSite {
             if all.contains(text) { Ok(()) } else { Err(all) }
         });
     }
+}
+
+fn pods_of(api: &Api, namespace: &str, name: &str) -> Vec<Value> {
+    let all = api.list(&at("Pod", namespace, ""));
+    all.into_iter().filter(|pod| pod["metadata"]["labels"]["app"] == name).collect()
+}
+
+/// Waits until a workload has its image and all its pods run it and are Ready. No other pod of it
+/// may be left, not even one that ends.
+#[track_caller]
+pub(crate) fn await_rollout(api: &Api, namespace: &str, workload: &Workload) {
+    let (name, image) = (workload.name(), workload.image());
+    eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
+        let wanted = api.value(&at(workload.kind(), namespace, name), IMAGE);
+        let pods = pods_of(api, namespace, name);
+        let is_done = wanted == json!(image)
+            && pods.len() == workload.pods()
+            && pods.iter().all(|pod| is_ready(pod) && image_of(pod) == image);
+        if is_done { Ok(()) } else { Err(format!("it wants {wanted}: {}", summary(&pods))) }
+    });
 }
 
 pub(crate) fn is_ready(pod: &Value) -> bool {

@@ -45,12 +45,17 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(command.unwrap().success(), "{args:?}");
 }
 
+/// Commits all that is in the folder of a repository.
+fn commit_all(folder: &Path) {
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "--quiet", "--message=x"]);
+}
+
 fn make(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "--quiet", "--initial-branch=main", "."]);
     fs::write(folder.join("a.yaml"), MANIFEST).unwrap();
-    git(folder, &["add", "."]);
-    git(folder, &["commit", "--quiet", "--message=x"]);
+    commit_all(folder);
 }
 
 impl SourceTaskFixture {
@@ -146,8 +151,7 @@ async fn a_source_that_was_not_read_completely_is_incomplete_after_an_outage_too
     let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     std::os::unix::fs::symlink("a.yaml", fixture.path().join("link.yaml")).unwrap();
-    git(&fixture.path(), &["add", "."]);
-    git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
+    commit_all(&fixture.path());
     let why = "without link.yaml: symbolic links are not followed";
     assert_eq!(fixture.check().await, format!("read 1 files {why}"));
     let aside = fixture.dir.path().join("aside");
@@ -216,8 +220,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_reported_to_be_gone() {
     let mut fixture = SourceTaskFixture::new();
     make(&fixture.path());
     fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
-    git(&fixture.path(), &["add", "."]);
-    git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
+    commit_all(&fixture.path());
     assert_eq!(fixture.check().await, "read 2 files whole");
     git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
@@ -368,8 +371,7 @@ async fn what_a_root_gave_is_not_gone_while_it_does_not_render_and_is_known_unti
     };
     let commit = |message: &str| {
         fs::write(path.join("other.txt"), message).unwrap();
-        git(&path, &["add", "."]);
-        git(&path, &["commit", "--quiet", "--message=x"]);
+        commit_all(&path);
     };
     assert_eq!(reads(&mut fixture).await, (vec!["app#a Complete".to_owned()], 0));
     for message in ["one", "two"] {
@@ -410,8 +412,7 @@ async fn kinds_that_the_server_has_reported_since_are_known_to_the_next_reading(
     let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: NAME}\n";
     let unknown = async |fixture: &mut SourceTaskFixture, name: &str| {
         fs::write(fixture.path().join(format!("{name}.yaml")), widget.replace("NAME", name)).unwrap();
-        git(&fixture.path(), &["add", "."]);
-        git(&fixture.path(), &["commit", "--quiet", "--message=x"]);
+        commit_all(&fixture.path());
         let answers = fixture.source_task.carry_out(SourceOperation::Check).await;
         let [LoopEvent::SourceRead(_, _, unknown)] = &answers[..] else { panic!("{answers:?}") };
         unknown.iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -32,12 +32,27 @@ fn turns(harness: &mut Harness) -> Vec<String> {
     lines.collect()
 }
 
-#[test]
-fn each_turn_is_reported_once() {
+/// Returns a cluster in which revision r1 is at rest, with its rollout reported.
+fn at_rest() -> Harness {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();
     turns(&mut harness);
+    harness
+}
+
+/// Returns the same after revision r2 has failed and r1 is back. Nothing of that is reported yet.
+fn gone_back() -> Harness {
+    let mut harness = at_rest();
+    harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
+    harness.read(reading("r2", &files(2)));
+    harness.settle();
+    harness
+}
+
+#[test]
+fn each_turn_is_reported_once() {
+    let mut harness = at_rest();
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_eq!(turns(&mut harness), ["2 began", "2 succeeded"]);
@@ -48,13 +63,7 @@ fn each_turn_is_reported_once() {
 
 #[test]
 fn a_failure_and_the_rollback_are_reported() {
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    turns(&mut harness);
-    harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
-    harness.read(reading("r2", &files(2)));
-    harness.settle();
+    let mut harness = gone_back();
     let expected = ["2 began", "2 failed", "1 began, a rollback", "1 succeeded, a rollback"];
     assert_eq!(turns(&mut harness), expected);
 }
@@ -62,13 +71,7 @@ fn a_failure_and_the_rollback_are_reported() {
 // So whoever has reported the failure knows the reason again in what is said of the rollback.
 #[test]
 fn the_cause_of_a_rollback_has_the_reason_of_the_failure_word_for_word() {
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    turns(&mut harness);
-    harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
-    harness.read(reading("r2", &files(2)));
-    harness.settle();
+    let mut harness = gone_back();
     let events = harness.engine.take_rollout_events();
     let reasons = events.iter().filter_map(|event| match &event.kind {
         RolloutEventKind::Failed(why) => Some(Arc::clone(why)),
@@ -84,10 +87,7 @@ fn the_cause_of_a_rollback_has_the_reason_of_the_failure_word_for_word() {
 
 #[test]
 fn what_a_newer_commit_replaces_neither_succeeds_nor_fails() {
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    turns(&mut harness);
+    let mut harness = at_rest();
     harness.read(reading("r2", &files(2)));
     harness.step(&config("env"));
     harness.step(&workload("web"));
@@ -135,10 +135,7 @@ fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
 
 #[test]
 fn a_write_that_the_server_refuses_again_and_again_is_no_rollout() {
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &files(1)));
-    harness.settle();
-    turns(&mut harness);
+    let mut harness = at_rest();
     let web = workload("web");
     // Somebody has changed it, and the repair is refused.
     harness.world.drift(&web);

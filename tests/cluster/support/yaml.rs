@@ -51,6 +51,16 @@ pub(crate) fn secret(name: &str, key: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  {key}: \"{value}\"\n")
 }
 
+/// Returns the files of a unit: a workload to which the use of ConfigMaps is added, and these, each
+/// with its text under `key`.
+pub(crate) fn unit(workload: &str, configs: &[(String, &str)]) -> [(&'static str, String); 2] {
+    let maps: Vec<String> = configs.iter().map(|(name, text)| config_map(name, "key", text)).collect();
+    let uses = configs.iter().map(|(name, _)| format!("        - configMapRef: {{name: {name}}}\n"));
+    let uses: Vec<String> = uses.collect();
+    let workload = format!("{workload}        envFrom:\n{}", uses.concat());
+    [("env.yaml", documents(&maps)), ("web.yaml", workload)]
+}
+
 /// Joins several documents to one file.
 pub(crate) fn documents<T: AsRef<str>>(all: &[T]) -> String {
     all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("---\n")

@@ -30,8 +30,7 @@ async fn first_before(
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let first = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
     change(&origin);
-    git(&origin, &["add", "."]);
-    git(&origin, &["commit", "--quiet", "--message=y"]);
+    commit_all(&origin);
     let location = ResolvedLocation::Git(place(&origin));
     let SourceTaskFixture { dir: _dir, state: _state, source_task, mut events, .. } =
         SourceTaskFixture::of(dir, &location);
@@ -134,8 +133,7 @@ async fn undo_to_first(change: impl Fn(&Path), path: &str) -> Result<usize, Stri
     };
     let first = head(&origin);
     change(&origin);
-    git(&origin, &["add", "."]);
-    git(&origin, &["commit", "--quiet", "--message=y"]);
+    commit_all(&origin);
     let url = origin.to_str().unwrap().to_owned();
     let location = GitLocation { path: Some(path.to_owned()), ..GitLocation::new(url) };
     let SourceTaskFixture { dir: _dir, state: _state, source_task, mut events, .. } =
@@ -217,8 +215,7 @@ async fn read_fixture() -> (SourceTaskFixture, Revision, WantedContent) {
     let path = dir.path().join("repo");
     make(&path);
     fs::write(path.join("other.txt"), "x").unwrap();
-    git(&path, &["add", "."]);
-    git(&path, &["commit", "--quiet", "--message=y"]);
+    commit_all(&path);
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
     let mut fixture = SourceTaskFixture::of(dir, &location);
     assert_eq!(fixture.check().await, "read 1 files whole");
@@ -285,8 +282,7 @@ async fn an_undo_takes_no_object_for_absent_while_a_file_of_another_folder_canno
     let (mut fixture, revision, wanted) = read_fixture().await;
     fs::create_dir(fixture.path().join("b")).unwrap();
     fs::write(fixture.path().join("b/b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
-    git(&fixture.path(), &["add", "."]);
-    git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
+    commit_all(&fixture.path());
     let url = fixture.path().to_str().unwrap().to_owned();
     let location = ResolvedLocation::Git(GitLocation { path: Some("b".to_owned()), ..GitLocation::new(url) });
     let state = fixture.state.path();

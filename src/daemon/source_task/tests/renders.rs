@@ -2,12 +2,6 @@
 
 use super::*;
 
-fn commit(repo: &Path, file: &str, text: &str) {
-    fs::write(repo.join(file), text).unwrap();
-    git(repo, &["add", "."]);
-    git(repo, &["commit", "--quiet", "--message=x"]);
-}
-
 // Nothing but the newest render says that the first object is gone and the second one is there.
 #[tokio::test]
 async fn a_new_render_is_read_by_a_later_check_where_its_first_read_failed() {
@@ -21,7 +15,8 @@ async fn a_new_render_is_read_by_a_later_check_where_its_first_read_failed() {
         let failed = fixture.check().await;
         assert!(failed.starts_with("unreadable: ") && failed.contains("panicked"), "{failed}");
         if let Some(file) = committed_before {
-            commit(&path, file, "x");
+            fs::write(path.join(file), "x").unwrap();
+            commit_all(&path);
         }
         assert_eq!(fixture.check().await, "read 2 files whole", "{committed_before:?}");
         assert_eq!(fixture.check().await, "", "{committed_before:?}");
@@ -37,7 +32,8 @@ async fn a_file_that_is_rendered_is_no_manifest_while_its_root_does_not_render()
     *renderer.gives.lock().unwrap() = Err("no kustomization");
     assert_eq!(fixture.check().await, "read 0 files without app: no kustomization");
     for file in ["a.yaml", "new.yaml"] {
-        commit(&path, file, &MANIFEST.replace("name: a", "name: other"));
+        fs::write(path.join(file), MANIFEST.replace("name: a", "name: other")).unwrap();
+        commit_all(&path);
         assert_eq!(fixture.check().await, "read 0 files without app: no kustomization", "{file}");
     }
 }
