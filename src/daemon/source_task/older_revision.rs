@@ -175,7 +175,7 @@ pub(super) struct ContentSearch {
 
 impl ContentSearch {
     /// Returns what is known for certain: where a read failed, only what was found.
-    pub(super) fn certain(self) -> FoundContents {
+    pub(super) fn into_known(self) -> FoundContents {
         let Self { mut found, failure } = self;
         found.retain(|(_, _, content)| content.is_some() || failure.is_none());
         found

@@ -111,6 +111,6 @@ impl OlderContents {
         let read = move |reader: &RevisionReader| {
             older_revision::read_contents(reader, &settings, &scopes, &revision, &contents)
         };
-        self.source.read_bounded(read).await.map(ContentSearch::certain)
+        self.source.read_bounded(read).await.map(ContentSearch::into_known)
     }
 }

@@ -247,16 +247,16 @@ async fn a_content_that_cannot_be_read_is_looked_for_again_before_it_is_gone() {
 
 // Another look may find it.
 #[tokio::test]
-async fn of_a_content_that_could_not_be_read_nothing_is_certain() {
+async fn of_a_content_that_could_not_be_read_nothing_is_known() {
     let (fixture, revision, wanted) = read_fixture().await;
-    let certain = async || {
+    let known = async || {
         let wanted = WantedContents { revision: revision.clone(), contents: vec![wanted.clone()] };
         let (_, search) = fixture.source_task.content_reader().look_up(wanted).await;
-        search.unwrap().certain().len()
+        search.unwrap().into_known().len()
     };
-    assert_eq!(certain().await, 1);
+    assert_eq!(known().await, 1);
     damage_manifest(&fixture);
-    assert_eq!(certain().await, 0);
+    assert_eq!(known().await, 0);
 }
 
 #[test]
