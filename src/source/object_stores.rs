@@ -104,7 +104,7 @@ impl ObjectStores {
         for repository in &self.stores {
             match find(repository) {
                 Ok(found) => return Ok(found),
-                // What one of them cannot read is not absent, though others do not have it.
+                // An object that one of them cannot read is not absent, though the others lack it.
                 Err(error) if failure.code() == ErrorCode::NotFound => failure = error,
                 Err(_) => {}
             }

@@ -29,7 +29,7 @@ impl SourceTask {
         let reading =
             SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
         let mut event_to_send = Some(LoopEvent::SourceRead(number, reading, BTreeSet::new()));
-        // Those of which it is not known yet whether this host has them.
+        // The contents of which it is not known yet whether this host has them.
         let mut unanswered: VecDeque<WantedContents> = VecDeque::new();
         loop {
             self.heartbeat.record(HEARTBEAT_INTERVAL + HEARTBEAT_SLACK);

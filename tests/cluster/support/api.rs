@@ -11,8 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
-/// The time limit of a silent server, which is that of its own requests: longer than one is silent
-/// that is only busy.
+/// The time after which a server counts as silent: as long as it works on a request itself.
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn runtime() -> &'static Runtime {
