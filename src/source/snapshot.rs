@@ -155,15 +155,15 @@ pub(crate) struct ChangedFile {
 impl ChangedFile {
     /// Returns the file after the change, as it is in the revision; none where it is gone.
     pub(crate) fn after(&self) -> Option<SnapshotFile> {
-        self.new.map(|content| self.with_content(content))
+        self.new.map(|(blob, size)| self.with_content(blob, size))
     }
 
     /// Returns the file as it was last: after the change, or before it where it is gone.
     pub(super) fn latest(&self) -> Option<SnapshotFile> {
-        self.new.or(self.old).map(|content| self.with_content(content))
+        self.new.or(self.old).map(|(blob, size)| self.with_content(blob, size))
     }
 
-    fn with_content(&self, (blob, size): (BlobId, u64)) -> SnapshotFile {
+    fn with_content(&self, blob: BlobId, size: u64) -> SnapshotFile {
         SnapshotFile { path: self.path.clone(), blob, size, origin: None }
     }
 
