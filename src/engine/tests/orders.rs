@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::harness::Harness;
 use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Returns `web`, which uses the `ConfigMap` env.
 pub(super) fn web(content: u32) -> SharedDesiredObject {
@@ -535,4 +535,34 @@ fn what_an_undo_took_back_stays_so_where_another_one_takes_a_part_of_it_further_
     order(&mut harness, &workload("web"), "2-b undo r0");
     let shown = |id: &ObjectId| harness.world.things[id].release.as_ref().unwrap().hash;
     assert_eq!((shown(&workload("web")), shown(&config("env"))), (first.hash, env(1).hash));
+}
+
+// Part of it may have been replaced since, and nobody here can read which.
+#[test]
+fn an_undo_does_not_go_by_a_record_that_cannot_be_read_completely() {
+    let mut harness = second();
+    let mut ledger = harness.world.ledger.clone();
+    let brought = ledger.history.last_mut().unwrap();
+    brought.members.get_mut(&config("env")).unwrap().content = Some(ContentHash::UNREADABLE);
+    harness.world.ledger = ledger.clone();
+    harness.engine.set_ledger(ledger);
+    order(&mut harness, &workload("web"), "1-a undo");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1"
+    );
+    shows(&harness, 1, "r1");
+}
+
+#[test]
+fn an_order_that_was_taken_off_an_object_and_is_there_again_is_reported_again() {
+    let mut harness = second();
+    for round in 0..2 {
+        annotate(&mut harness, &workload("web"), Some("1-a undo r1"), None, None);
+        harness.settle();
+        assert_eq!(harness.engine.take_misplaced_orders(), [(FIRST, workload("web"))], "{round}");
+        annotate(&mut harness, &workload("web"), None, None, None);
+        harness.settle();
+        assert_eq!(harness.engine.take_misplaced_orders(), [], "{round}");
+    }
 }
