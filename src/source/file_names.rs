@@ -170,7 +170,7 @@ mod tests {
             check(name, Other, EntryVerdict::Skip);
         }
         check("web", Folder, EntryVerdict::Enter);
-        // What is behind these may be manifests, whatever their name.
+        // Behind these may be manifests, whatever their name.
         for name in ["web", "a.txt", "a.yaml"] {
             check(name, Symlink, refused(RefusalReason::Symlink));
             check(name, Submodule, refused(RefusalReason::Submodule));

@@ -268,7 +268,7 @@ fn under_a_hold_it_is_said_what_waits_for_its_end_and_nothing_is_written() {
     check(Decision::act(apply(ApplyPurpose::Change)), held("; a newer content waits"));
     check(Decision::act(delete), held("; its deletion is pending"));
     check(Decision::act(Action::Nothing), held(""));
-    // What writes nothing, or waits for something else, goes on, and is decided on again at the end.
+    // A decision that writes nothing, or waits for something else, stays, and is made again then.
     for decision in [Decision::wait(Reason::Claiming), Decision::act(Action::Lookup)] {
         check(decision.clone(), Decision { requeue_after: Some(minute), ..decision.clone() });
         let sooner = Decision { requeue_after: Some(minute / 2), ..decision };

@@ -446,7 +446,7 @@ fn an_abort_is_of_the_revision_that_brought_the_contents_and_not_of_a_later_one_
     assert_eq!(last_outcome(&harness), "aborted: revision r3 of Deployment shop/web (2 objects) goes back");
 }
 
-// What needs no rollout may have changed since it was recorded.
+// A content that needs no rollout may have changed since it was recorded.
 #[test]
 fn an_abort_is_of_the_contents_that_the_newest_revision_asks_for() {
     let mut harness = releasing_third();
