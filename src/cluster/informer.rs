@@ -469,3 +469,64 @@ fn advance_version(version: &mut String, newer: ResourceVersion) {
         *version = newer.to_string();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{self, Receiver};
+
+    use super::*;
+    use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply, config_maps};
+
+    /// Returns a task that does not run, and the receiver of its news.
+    async fn idle_task() -> (InformerTask<LiveDecoder>, Receiver<InformerEvent>) {
+        let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
+        let (sink, events) = mpsc::channel(64);
+        let (kind, informer_group) = (config_maps(), OWN_INFORMER_GROUP);
+        let task = InformerTask {
+            listing: WatchScope { informer_group, kind: kind.gvk.group_kind(), namespace: None },
+            selector: ListSelector::All,
+            decoder: LiveDecoder::new(&kind, cluster.interner(), WireForm::Full),
+            sink: sink.into(),
+            relist: Arc::default(),
+            backoff: InformerBackoff::default(),
+            stream_faults: 0,
+            broken: 0,
+            failing: false,
+            heartbeat: cluster.heartbeats().expect_part("a watch", HEARTBEAT_SLACK),
+            cluster,
+            kind,
+        };
+        (task, events)
+    }
+
+    #[tokio::test]
+    async fn a_kind_is_listed_again_once_its_version_is_gone_or_many_watches_in_a_row_were_broken() {
+        let check = async |fault: fn() -> ClusterFault, relists: &[bool]| {
+            let (mut task, _events) = idle_task().await;
+            // From here on it only sleeps.
+            tokio::time::pause();
+            for (number, expected) in relists.iter().enumerate() {
+                let error = ClusterError::new(CallSubject::Kind(task.listing.kind.clone()), fault());
+                let end = task.handle_failure(error).await.unwrap();
+                assert_eq!(matches!(end, WatchEnd::Relist), *expected, "{:?} {number}", fault());
+            }
+            tokio::time::resume();
+        };
+        check(|| ClusterFault::Expired, &[true]).await;
+        check(|| ClusterFault::VersionConflict, &[false, false, false, false, true]).await;
+        // A server that is away has broken nothing.
+        let away = || ClusterFault::Unreachable { server: "server".into(), reason: "it is away".into() };
+        check(away, &[false; 8]).await;
+    }
+
+    #[test]
+    fn only_a_version_that_is_a_number_is_resumed_from() {
+        let check = |newer: u64, expected: &str| {
+            let mut version = "5".to_owned();
+            advance_version(&mut version, ResourceVersion(newer));
+            assert_eq!(version, expected);
+        };
+        check(7, "7");
+        check(0, "5");
+    }
+}

@@ -537,4 +537,6 @@ impl Default for InventoryStore {
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]
+mod rejection_tests;
+#[cfg(test)]
 mod tests;

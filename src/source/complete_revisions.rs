@@ -98,3 +98,144 @@ pub(super) fn is_complete(
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use git2::{FileMode, Signature};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn repository(dir: &TempDir) -> Repository {
+        Repository::open_bare(dir.path()).unwrap()
+    }
+
+    fn blob(text: &str) -> Oid {
+        Oid::hash_object(ObjectType::Blob, text.as_bytes()).unwrap()
+    }
+
+    fn put_tree(repository: &Repository, entries: &[(&str, Oid, FileMode)]) -> Oid {
+        let mut tree = repository.treebuilder(None).unwrap();
+        for (name, id, mode) in entries {
+            tree.insert(name, *id, (*mode).into()).unwrap();
+        }
+        tree.write().unwrap()
+    }
+
+    /// Two commits, of which the second one changes a file of a folder, and adds a file and a
+    /// submodule.
+    struct Commits {
+        dir: TempDir,
+        first: Oid,
+        second: Oid,
+        /// The folder and the root of the second one.
+        folder: Oid,
+        root: Oid,
+    }
+
+    impl Commits {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let repository = Repository::init_bare(dir.path()).unwrap();
+            for text in ["same", "old", "new", "added"] {
+                repository.blob(text.as_bytes()).unwrap();
+            }
+            let commit = |root: Oid| {
+                let (author, tree) =
+                    (Signature::now("a", "a@b").unwrap(), repository.find_tree(root).unwrap());
+                repository.commit(None, &author, &author, "a commit", &tree, &[]).unwrap()
+            };
+            let file = |name, text| (name, blob(text), FileMode::Blob);
+            let before = put_tree(&repository, &[file("changed", "old")]);
+            let before = put_tree(&repository, &[file("a", "same"), ("folder", before, FileMode::Tree)]);
+            let first = commit(before);
+            let folder = put_tree(&repository, &[file("changed", "new")]);
+            let (added, elsewhere) = (file("added", "added"), ("elsewhere", blob("?"), FileMode::Commit));
+            let kept = [file("a", "same"), ("folder", folder, FileMode::Tree)];
+            let root = put_tree(&repository, &[kept[0], kept[1], added, elsewhere]);
+            let second = commit(root);
+            Self { dir, first, second, folder, root }
+        }
+
+        fn remove(&self, id: Oid) {
+            let name = id.to_string();
+            let (folder, file) = name.split_at(2);
+            fs::remove_file(self.dir.path().join("objects").join(folder).join(file)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_revision_is_complete_where_nothing_is_missing_but_what_a_complete_one_has() {
+        let check = |missing: fn(&Commits) -> Option<Oid>, alone: bool, beside: bool| {
+            let commits = Commits::new();
+            let missing = missing(&commits);
+            if let Some(id) = missing {
+                commits.remove(id);
+            }
+            for (base, expected) in [(None, alone), (Some(commits.first), beside)] {
+                let repository = repository(&commits.dir);
+                let found = is_complete(&repository, commits.second, base, &mut |_, _| false);
+                assert_eq!(found, expected, "without {missing:?}, beside {base:?}");
+            }
+        };
+        check(|_| None, true, true);
+        check(|commits| Some(commits.second), false, false);
+        check(|commits| Some(commits.root), false, false);
+        check(|commits| Some(commits.folder), false, false);
+        check(|_| Some(blob("new")), false, false);
+        check(|_| Some(blob("added")), false, false);
+        check(|_| Some(blob("same")), false, true);
+        // The second one does not have it.
+        check(|_| Some(blob("old")), true, true);
+    }
+
+    #[test]
+    fn each_missing_object_is_asked_for_by_its_kind() {
+        let commits = Commits::new();
+        for id in [blob("new"), blob("added")] {
+            commits.remove(id);
+        }
+        let mut asked = BTreeSet::new();
+        let repository = repository(&commits.dir);
+        let supplied = is_complete(&repository, commits.second, None, &mut |id, kind| {
+            assert_eq!(kind, ObjectType::Blob);
+            asked.insert(id)
+        });
+        assert_eq!((supplied, asked), (true, BTreeSet::from([blob("new"), blob("added")])));
+    }
+
+    #[test]
+    fn the_last_complete_revision_that_is_still_there_is_compared_with() {
+        let commits = Commits::new();
+        let known = CompleteRevisions::default();
+        let last = || {
+            let repository = repository(&commits.dir);
+            known.last(&ObjectDatabase::of(&repository).unwrap())
+        };
+        assert_eq!(last(), None);
+        known.add(commits.first);
+        known.add(commits.second);
+        assert_eq!(last(), Some(commits.second));
+        known.add(commits.first);
+        assert_eq!(last(), Some(commits.first));
+        commits.remove(commits.first);
+        assert_eq!(last(), Some(commits.second));
+        assert!(known.contains(commits.first) && known.contains(commits.second));
+        known.clear();
+        assert!(!known.contains(commits.second));
+        assert_eq!(last(), None);
+    }
+
+    #[test]
+    fn so_many_complete_revisions_are_known_and_the_oldest_one_is_forgotten() {
+        let known = CompleteRevisions::default();
+        let ids: Vec<Oid> = (0..=MAX_KNOWN_REVISIONS).map(|number| blob(&number.to_string())).collect();
+        for id in &ids {
+            known.add(*id);
+        }
+        let forgotten: Vec<&Oid> = ids.iter().filter(|id| !known.contains(**id)).collect();
+        assert_eq!(forgotten, [&ids[0]]);
+    }
+}

@@ -149,3 +149,90 @@ pub(super) fn refused_content(bytes: &[u8]) -> Option<RefusalReason> {
 pub(super) fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_taken_entered_skipped_or_refused_by_its_name_and_kind() {
+        use EntryKind::{File, Folder, Other, Submodule, Symlink};
+        let check = |name: &str, kind: EntryKind, expected: EntryVerdict| {
+            assert_eq!(classify_name(name.as_bytes(), kind), expected, "{name:?} {kind:?}");
+        };
+        let refused = EntryVerdict::Refuse;
+        for name in ["a.yaml", "a.yml", "a.json", "two words.yaml", "\u{e4}.yaml"] {
+            check(name, File, EntryVerdict::Take);
+            check(name, Other, refused(RefusalReason::NotAFile));
+        }
+        for name in ["a.txt", "yaml", "a.yaml.orig", "a\tb"] {
+            check(name, File, EntryVerdict::Skip);
+            check(name, Other, EntryVerdict::Skip);
+        }
+        check("web", Folder, EntryVerdict::Enter);
+        // Behind these may be manifests, whatever their name.
+        for name in ["web", "a.txt", "a.yaml"] {
+            check(name, Symlink, refused(RefusalReason::Symlink));
+            check(name, Submodule, refused(RefusalReason::Submodule));
+        }
+        for kind in [File, Folder, Symlink, Submodule, Other] {
+            check(".a.yaml", kind, EntryVerdict::Skip);
+            for name in ["", ".", "..", ".git", ".GIT"] {
+                check(name, kind, refused(RefusalReason::Name));
+            }
+            let bad_ignore = refused(RefusalReason::BadIgnore);
+            check(IGNORE_FILE, kind, if kind == File { EntryVerdict::Skip } else { bad_ignore });
+        }
+        for name in ["a\\b", "a/b", "a\u{1b}b"] {
+            check(name, Folder, refused(RefusalReason::Name));
+            check(&format!("{name}.yaml"), File, refused(RefusalReason::Name));
+        }
+        let long = |bytes: usize| format!("{}.yaml", "a".repeat(bytes - 5));
+        check(&long(MAX_FILE_NAME_BYTES), File, EntryVerdict::Take);
+        check(&long(MAX_FILE_NAME_BYTES + 1), File, refused(RefusalReason::Name));
+        assert_eq!(classify_name(b"\xff.yaml", File), refused(RefusalReason::Name));
+    }
+
+    #[test]
+    fn the_nearest_ignore_file_that_says_something_decides() {
+        let mut ignores = IgnoreFiles::default();
+        ignores.push(b"", b"*.yaml\nfolder/\n").unwrap();
+        ignores.push(b"web", b"!/keep.yaml\n").unwrap();
+        let check = |ignores: &IgnoreFiles, path: &str, kind: EntryKind, expected: bool| {
+            assert_eq!(ignores.is_ignored(path.as_bytes(), kind), expected, "{path} {kind:?}");
+        };
+        check(&ignores, "web/keep.yaml", EntryKind::File, false);
+        check(&ignores, "web/other.yaml", EntryKind::File, true);
+        check(&ignores, "web/other.json", EntryKind::File, false);
+        check(&ignores, "web/folder", EntryKind::Folder, true);
+        check(&ignores, "web/folder", EntryKind::File, false);
+        assert_eq!(ignores.depth(), 2);
+        ignores.leave_to(1);
+        assert_eq!(ignores.depth(), 1);
+        check(&ignores, "web/keep.yaml", EntryKind::File, true);
+    }
+
+    #[test]
+    fn an_ignore_file_that_cannot_be_understood_says_nothing_and_names_its_line() {
+        let mut ignores = IgnoreFiles::default();
+        let error = ignores.push(b"", b"a.yaml\n{b\n").unwrap_err();
+        assert!(error.starts_with("line 2: "), "{error}");
+        assert_eq!(ignores.push(b"", b"\xff"), Err("not UTF-8".to_owned()));
+        assert_eq!(ignores.depth(), 0);
+    }
+
+    #[test]
+    fn only_a_text_of_the_size_and_beginning_of_an_lfs_pointer_is_one() {
+        let check = |begin: &[u8], bytes: usize, expected: Option<RefusalReason>| {
+            let mut text = begin.to_vec();
+            text.resize(bytes, b'x');
+            assert_eq!(refused_content(&text), expected, "{bytes} bytes");
+        };
+        for (bytes, expected) in
+            [(99, None), (100, Some(RefusalReason::Lfs)), (250, Some(RefusalReason::Lfs)), (251, None)]
+        {
+            check(LFS_PREFIX, bytes, expected);
+            check(b"version: 1", bytes, None);
+        }
+    }
+}

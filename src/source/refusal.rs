@@ -149,3 +149,31 @@ impl RefusedFile {
         Some(Self { path, reason: RefusalReason::parse(&code)?, detail })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_is_read_as_it_is_written_and_has_an_id_of_its_own() {
+        for reason in ALL {
+            let refused = RefusedFile::new("web/a \"b\"\n.yaml", reason).with_detail("why");
+            assert_eq!(refused.line().lines().count(), 1, "{reason:?}");
+            assert_eq!(RefusedFile::parse(&refused.line()), Some(refused));
+            assert_eq!(RefusalReason::of_id(reason.id()), Some(reason));
+            assert_eq!(reason.is_root(), ["kustomization", "helm-chart"].contains(&reason.code()));
+        }
+        for line in ["", "[]", r#"["other","a.yaml",""]"#, r#"["symlink","a.yaml"]"#] {
+            assert_eq!(RefusedFile::parse(line), None, "{line}");
+        }
+        assert_eq!(RefusalReason::of_id(BlobId::of(b"a: 1").oid()), None);
+    }
+
+    #[test]
+    fn the_detail_of_a_refusal_is_reported_where_there_is_one() {
+        let refused = RefusedFile::new("a.yaml", RefusalReason::Unreadable);
+        assert_eq!(refused.diagnostic().message, "the file cannot be read");
+        let why = refused.with_detail("permission denied").diagnostic().message;
+        assert_eq!(why, "the file cannot be read: permission denied");
+    }
+}

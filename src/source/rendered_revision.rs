@@ -192,3 +192,29 @@ fn render(
     let start = reader.start();
     renderer.render(RenderRequest { raw, start, tree, same, before, facts, extent }).map(Some)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_had_no_time_is_taken_up_at_once_and_what_was_interrupted_after_growing_pauses() {
+        let now = Instant::now();
+        let check = |last: Option<u64>, rest: RemainingRenderWork, expected: Option<(u64, u64, bool)>| {
+            let retry = next_retry(now, last.map(Duration::from_secs), rest);
+            let found = retry.map(|retry| {
+                let wait = retry.due.saturating_duration_since(now);
+                (wait.as_secs(), retry.pause.as_secs(), retry.has_postponed)
+            });
+            assert_eq!(found, expected, "{last:?} {rest:?}");
+        };
+        check(None, RemainingRenderWork::None, None);
+        check(Some(10), RemainingRenderWork::None, None);
+        check(None, RemainingRenderWork::Interrupted, Some((10, 10, false)));
+        check(Some(0), RemainingRenderWork::Interrupted, Some((10, 10, false)));
+        check(Some(10), RemainingRenderWork::Interrupted, Some((20, 20, false)));
+        check(Some(200), RemainingRenderWork::Interrupted, Some((300, 300, false)));
+        check(None, RemainingRenderWork::Postponed, Some((0, 0, true)));
+        check(Some(20), RemainingRenderWork::Postponed, Some((0, 20, true)));
+    }
+}

@@ -302,6 +302,18 @@ mod tests {
     }
 
     #[test]
+    fn what_interrupts_roots_in_another_file_is_reported_as_it_is() {
+        let interrupted = |path: &str| {
+            let found = vec![Diagnostic::file_error("shared.yaml", "x", "broken")];
+            RenderedRoot::new(path.into(), RootKey::default(), RootOutcome::Interrupted(found))
+        };
+        let plain = Snapshot::of_files(Revision::new("0"), Vec::new(), Vec::new());
+        let all = RenderedSnapshot::of_known_roots(plain, ["a/x", "b/x"].map(interrupted).into());
+        let expected = [Diagnostic::file_error("shared.yaml", "x", "broken")];
+        assert_eq!(all.into_snapshot().refused, expected);
+    }
+
+    #[test]
     fn what_one_root_refuses_is_reported_as_it_is() {
         let refused = |path: &str| {
             let found = vec![Diagnostic::file_error(path, "x", "broken")];

@@ -183,6 +183,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_shown_any_more_is_not_waited_for() {
+        let start = Instant::now();
+        let mut absences = AbsentFiles::default();
+        let all = list("a=1 b=2 c=3");
+        let shown = absences.merge(&list("b=2"), &all, FolderReplacement::Gradual, start, SETTLE_DELAY);
+        absences.forget_published(&shown);
+        assert_eq!(absences.pending_files().collect::<Vec<_>>(), ["a", "c"]);
+        absences.forget_published(&list("b=2 c=3"));
+        assert_eq!(absences.pending_files().collect::<Vec<_>>(), ["c"]);
+    }
+
+    #[test]
     fn it_says_when_to_look_again() {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();

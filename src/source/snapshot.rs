@@ -187,3 +187,46 @@ pub(crate) struct CommitInfo {
     /// The commit time.
     pub time: Timestamp,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::PossibleNames;
+
+    /// Returns a snapshot without files, that lacks these.
+    fn lacking(refused: &[&str], roots: &[&str]) -> Snapshot {
+        let refused = refused.iter().map(|path| Diagnostic::file_error(*path, "symlink", "it is a link"));
+        let root = |path: &&str| UnrenderedRoot { path: (*path).into(), names: PossibleNames::Any };
+        let failed_roots = roots.iter().map(root).collect();
+        Snapshot { failed_roots, ..Snapshot::of_files(Revision::new("r1"), Vec::new(), refused.collect()) }
+    }
+
+    #[test]
+    fn only_what_is_named_behind_the_path_of_a_failed_root_is_of_it() {
+        let snapshot = lacking(&[], &["web/kustomization.yaml", "api/Chart.yaml"]);
+        let check = |path: &str, expected: bool| {
+            assert_eq!(snapshot.is_of_failed_root(path), expected, "{path}");
+        };
+        check("web/kustomization.yaml#ConfigMap", true);
+        check("api/Chart.yaml#ConfigMap", true);
+        check("web/kustomization.yaml", false);
+        check("web/kustomization.yaml.orig#ConfigMap", false);
+        check("db/kustomization.yaml#ConfigMap", false);
+    }
+
+    #[test]
+    fn a_snapshot_that_refuses_files_is_not_complete_and_lacks_more_than_its_roots() {
+        let check = |refused: &[&str], roots: &[&str], lacks: &[&str]| {
+            let snapshot = lacking(refused, roots);
+            let found: Vec<Arc<str>> =
+                snapshot.lacking_roots().iter().map(|root| root.path.clone()).collect();
+            assert_eq!(found, lacks.iter().copied().map(Arc::from).collect::<Vec<Arc<str>>>());
+            assert_eq!(snapshot.is_complete(), refused.is_empty());
+            assert_eq!(snapshot.refuses_plain_files, !refused.is_empty());
+        };
+        check(&[], &[], &[]);
+        check(&[], &["web/kustomization.yaml"], &["web/kustomization.yaml"]);
+        check(&["a.yaml"], &[], &[]);
+        check(&["a.yaml"], &["web/kustomization.yaml"], &[]);
+    }
+}

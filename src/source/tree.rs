@@ -275,3 +275,87 @@ pub(super) fn sort_entries(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
     twice.dedup();
     twice
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_an_entry_is_that_of_its_raw_mode() {
+        let check = |mode: i32, expected: EntryKind| {
+            assert_eq!(kind(mode), expected, "{mode:o}");
+            let written = i32::from_str_radix(mode_text(expected), 8).unwrap();
+            assert_eq!(kind(written), expected, "{written:o}");
+        };
+        for mode in [0o100_644, 0o100_755, 0o100_600] {
+            check(mode, EntryKind::File);
+        }
+        check(0o040_000, EntryKind::Folder);
+        check(0o120_000, EntryKind::Symlink);
+        check(0o160_000, EntryKind::Submodule);
+        for mode in [0, 0o644, 0o010_644, 0o060_000] {
+            check(mode, EntryKind::Other);
+        }
+    }
+
+    #[test]
+    fn a_long_path_counts_as_several_entries() {
+        let mut budget = EntryBudget::new(6);
+        let path = |bytes: usize| "a".repeat(bytes);
+        assert!(budget.take_path(&path(NAME_BYTES_PER_ENTRY - 1)).is_ok());
+        assert_eq!(budget.count(), 0);
+        assert!(budget.take_path(&path(NAME_BYTES_PER_ENTRY)).is_ok());
+        assert_eq!(budget.count(), 1);
+        assert!(budget.take_entry(1).is_ok());
+        assert_eq!(budget.count(), 2);
+        assert!(budget.take_entry(NAME_BYTES_PER_ENTRY * 3).is_ok());
+        assert_eq!(budget.count(), 5);
+        // All of it may be taken, and no more.
+        assert!(budget.take_entry(NAME_BYTES_PER_ENTRY * 2).is_err());
+        assert!(budget.take_entry(1).is_ok());
+        assert!(budget.take_entry(1).is_err());
+    }
+
+    /// Returns the verdict on an entry, and the path that is named by it.
+    fn classified(folder: &str, name: &str, kind: EntryKind, depth: usize) -> (&'static str, String) {
+        let mut ignores = IgnoreFiles::default();
+        ignores.push(b"", b"/web/ignored.yaml\n").unwrap();
+        match classify_entry(&ignores, folder, name.as_bytes(), kind, depth) {
+            ClassifiedEntry::Skip => ("skip", String::new()),
+            ClassifiedEntry::Take(path) => ("take", path),
+            ClassifiedEntry::Enter(path) => ("enter", path),
+            ClassifiedEntry::Refuse(refusal) => (refusal.reason.code(), refusal.path),
+        }
+    }
+
+    #[test]
+    fn an_entry_is_judged_with_its_whole_path_and_depth() {
+        let check = |folder: &str, name: &str, kind: EntryKind, verdict: &str, path: &str| {
+            let found = classified(folder, name, kind, 1);
+            assert_eq!(found, (verdict, path.to_owned()), "{folder} {name}");
+        };
+        check("", "a.yaml", EntryKind::File, "take", "a.yaml");
+        check("web", "a.yaml", EntryKind::File, "take", "web/a.yaml");
+        check("web", "ignored.yaml", EntryKind::File, "skip", "");
+        check("", "ignored.yaml", EntryKind::File, "take", "ignored.yaml");
+        check("web", "link", EntryKind::Symlink, "symlink", "web/link");
+        check("web", "a.txt", EntryKind::File, "skip", "");
+        let long = "a".repeat(file_names::MAX_FILE_NAME_BYTES);
+        check("web", &long, EntryKind::Folder, "enter", &format!("web/{long}"));
+        check("web", &format!("{long}b"), EntryKind::Folder, "file-name", &format!("web/{long}\u{2026}"));
+        let most = file_names::MAX_FOLDER_DEPTH;
+        let enters = |depth: usize| classified("web", "folder", EntryKind::Folder, depth).0;
+        assert_eq!((enters(most - 1), enters(most)), ("enter", "too-deep"));
+        assert_eq!(classified("web", "a.yaml", EntryKind::File, most).0, "take");
+    }
+
+    #[test]
+    fn a_name_that_comes_twice_is_refused_once_and_taken_never() {
+        let id = |number: u8| Oid::from_bytes(&[number; 20]).unwrap();
+        let file = |path: &str, number: u8| (path.to_owned(), id(number));
+        let mut files = vec![file("b", 1), file("c", 1), file("b", 2), file("a", 3), file("b", 3)];
+        let refused = sort_entries(&mut files);
+        assert_eq!(files, [file("a", 3), file("c", 1)]);
+        assert_eq!(refused, [RefusedFile::new("b", RefusalReason::Name).with_detail("it comes twice")]);
+    }
+}

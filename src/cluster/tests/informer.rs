@@ -158,6 +158,40 @@ async fn a_streaming_list_that_is_cut_is_not_complete() {
     }
 }
 
+// Only a server that never ends its list has no such lists.
+#[tokio::test]
+async fn a_list_that_is_cut_more_than_once_is_still_read_as_a_stream() {
+    let fake = FakeApiServer::start(|number, _| match number {
+        0 | 1 => ScriptedReply::Lines(seen("a", 3)),
+        _ => ScriptedReply::Stream([seen("a", 3), end_of_list(10)].concat()),
+    })
+    .await;
+    let (_informer, mut events) = inform(&fake);
+    let cut = ["started", "seen a@3", "failed transient"];
+    let expected = [cut, cut, ["started", "seen a@3", "synced"]].concat();
+    assert_eq!(next_events(&mut events, 9).await, expected);
+    assert!(fake.asked().iter().all(is_streaming));
+}
+
+#[tokio::test]
+async fn after_watches_that_the_server_breaks_soon_the_waits_grow() {
+    let broken = || event("ERROR", &json!({ "kind": "Status", "code": 500, "reason": "InternalError" }));
+    let fake = FakeApiServer::start(move |number, _| {
+        let list = if number == 0 { end_of_list(10) } else { String::new() };
+        ScriptedReply::Stream(list + &broken())
+    })
+    .await;
+    let (_informer, mut events) = inform(&fake);
+    let mut waits = Vec::new();
+    while waits.len() < 2 {
+        if let InformerChange::Failed(_, wait) = events.recv().await.unwrap().change {
+            waits.push(wait);
+        }
+    }
+    let first = Duration::from_millis(800);
+    assert!(waits[0] < first && waits[1] >= first, "{waits:?}");
+}
+
 #[tokio::test]
 async fn a_list_of_which_a_page_is_missing_is_not_complete() {
     let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
@@ -315,6 +349,7 @@ async fn a_relist_is_done_on_demand() {
     .await;
     let (informer, mut events) = inform(&fake);
     assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@3", "synced"]);
+    assert!(!informer.is_finished());
     informer.relist();
     assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@4", "synced"]);
     drop(events);
@@ -337,8 +372,12 @@ impl WireDecoder for BrokenDecoder {
 async fn the_end_of_an_informer_by_a_bug_is_reported() {
     let fake = FakeApiServer::start(|_, _| ScriptedReply::Stream(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
+    let informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
     assert_eq!(next_events(&mut events, 2).await, ["started", "failed internal"]);
+    assert!(events.recv().await.is_none());
+    while !informer.is_finished() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -354,6 +393,10 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     let wait = sign.due - sign.last;
     let WatchTimeouts { lifetime, grace, .. } = fake.cluster.watch_timeouts();
     assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
+    // Until then the server may be silent.
+    while fake.cluster.heartbeats().statuses().iter().all(|sign| sign.due - sign.last < lifetime) {
+        tokio::task::yield_now().await;
+    }
     drop(informer);
     while !fake.cluster.heartbeats().statuses().is_empty() {
         tokio::task::yield_now().await;

@@ -118,4 +118,21 @@ mod tests {
         // Once there is no room for all, it is not known any more which ones there were.
         assert_eq!(kept_text(&back).as_deref(), Some(&*text));
     }
+
+    #[test]
+    fn so_many_kept_objects_are_named_as_have_room() {
+        let line_bytes = "never ConfigMap shop/env-000000\n".len();
+        let most = MAX_KEPT_BYTES / line_bytes;
+        assert_eq!(most * line_bytes, MAX_KEPT_BYTES, "the last one has just enough");
+        let kept_as = KeptTiming { timing: PruneTiming::Never, serial: 0 };
+        let id = |number| {
+            ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), &format!("env-{number:06}"))
+        };
+        for (count, is_truncated) in [(most, false), (most + 1, true)] {
+            let timings = (0..count).map(|number| (id(number), kept_as)).collect();
+            let text = kept_text(&KeptObjects { timings, is_truncated: false }).unwrap();
+            let named = text.lines().filter(|line| *line != MORE_KEPT_WORDS).count();
+            assert_eq!((named, text.ends_with(MORE_KEPT_WORDS)), (most, is_truncated), "{count}");
+        }
+    }
 }

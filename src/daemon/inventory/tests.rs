@@ -163,7 +163,7 @@ fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here()
 }
 
 /// Returns a source that wants `ConfigMap shop/a`, and has `ConfigMap depot/b` still.
-fn having_one_too_many() -> (Engine, ObjectId) {
+pub(super) fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
         FIRST, SET, World, WorldObject, config, desired, following, id, reading,
     };
@@ -311,6 +311,48 @@ fn to_write(engine: &Engine) -> InventoryObject {
     wanted_inventory(engine, SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
 }
 
+/// Lets an object ask that a person confirms its deletion.
+fn ask_for_confirmation(engine: &mut Engine, id: &ObjectId) {
+    let shown = engine.informer_object(id).cloned().unwrap();
+    let rv = ResourceVersion(shown.rv.0 + 1);
+    let asking =
+        crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
+    engine.observe_object_by(crate::engine::OWN_INFORMER_GROUP, id, asking);
+    // No revision has its content any more.
+    for (revision, wanted) in engine.unread_contents() {
+        for (id, hash) in wanted {
+            let content = crate::engine::ContentRef { hash, revision: revision.clone() };
+            engine.record_older_content(&id, &content, None);
+        }
+    }
+    engine.process_changes();
+}
+
+#[test]
+fn a_deletion_for_which_there_is_no_room_is_counted() {
+    let (mut engine, other) = having_one_too_many();
+    ask_for_confirmation(&mut engine, &other);
+    let listed = |max_bytes: usize| {
+        let [(list_key, list), (count_key, count)] = list_pending(&engine, SourceId::new(0), max_bytes);
+        assert_eq!((list_key, count_key), (PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY));
+        (list.is_some(), count)
+    };
+    assert_eq!(listed(MAX_RECORD_BYTES), (true, None));
+    assert_eq!(listed(0), (false, Some("1".to_owned())));
+}
+
+#[test]
+fn the_list_of_deletions_has_the_room_that_all_else_leaves() {
+    let left = |data: &[(&str, usize)]| {
+        let data = data.iter().map(|(key, bytes)| ((*key).to_owned(), "x".repeat(*bytes)));
+        room_left(&InventoryObject { data: data.collect(), ..InventoryObject::default() })
+    };
+    assert_eq!(left(&[]), MAX_RECORD_BYTES);
+    assert_eq!(left(&[("kept", 3), ("else", 10)]), MAX_RECORD_BYTES - 21);
+    assert_eq!(left(&[(PENDING_PRUNES_KEY, 7), (UNLISTED_PENDING_KEY, 7)]), MAX_RECORD_BYTES);
+    assert_eq!(left(&[("kept", MAX_RECORD_BYTES)]), 0);
+}
+
 #[test]
 fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let (mut engine, other) = having_one_too_many();
@@ -322,19 +364,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     };
     engine.process_changes();
     assert_eq!(listed(&engine), (vec![], [false, false]));
-    let shown = engine.informer_object(&other).cloned().unwrap();
-    let rv = ResourceVersion(shown.rv.0 + 1);
-    let asking =
-        crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
-    engine.observe_object_by(crate::engine::OWN_INFORMER_GROUP, &other, asking);
-    // No revision has its content any more.
-    for (revision, wanted) in engine.unread_contents() {
-        for (id, hash) in wanted {
-            let content = crate::engine::ContentRef { hash, revision: revision.clone() };
-            engine.record_older_content(&id, &content, None);
-        }
-    }
-    engine.process_changes();
+    ask_for_confirmation(&mut engine, &other);
     assert_eq!(listed(&engine), (vec![other.clone()], [true, false]));
     let inventory = to_write(&engine);
     assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
@@ -374,12 +404,137 @@ fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_l
 
 #[test]
 fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
-    let line = format!("Job.batch shop/migrate0000 {}\n", "0".repeat(32));
+    let line = format!("Job.batch shop/nightly-job0000 {}\n", "0".repeat(32));
     let most = finished_jobs::MAX_FINISHED_BYTES / line.len();
+    assert_eq!(most * line.len(), finished_jobs::MAX_FINISHED_BYTES, "the last one has just enough");
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
         let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
         let written = finished_text(&parse_finished(&text));
         assert_eq!(written.lines().count(), expected);
         assert!(text.starts_with(&written));
+    }
+}
+
+#[test]
+fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
+    use crate::engine::tests::world::{FIRST, SET, World, WorldObject, desired, following, id, reading};
+    use crate::engine::{AdoptPolicy, LiveObject, OWN_INFORMER_GROUP, ObjectLifetime, RepositoryIdentity};
+    let job = id("batch", "Job", "shop", "migrate");
+    let check = |lifetime: ObjectLifetime, finished: bool, shown: u32, expected: bool| {
+        let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
+        let mut wanted = (*desired(&job, 1, "job")).clone();
+        wanted.traits.lifetime = lifetime;
+        let hash = wanted.hash;
+        engine.set_reading(FIRST, reading("r1", &[("job", Some(wanted.into()))]));
+        let thing = WorldObject::settled(desired(&job, shown, "job").hash, "r1", 1);
+        let live = LiveObject { finished, ..World::live(&job, &thing) };
+        engine.observe_object_by(OWN_INFORMER_GROUP, &job, live);
+        let ended: Vec<_> =
+            ended_jobs(&engine, FIRST, std::collections::BTreeMap::new()).into_iter().collect();
+        let recorded = if expected { vec![(job.clone(), hash)] } else { vec![] };
+        assert_eq!(ended, recorded, "{lifetime:?} {finished} {shown}");
+    };
+    check(ObjectLifetime::AfterFinish, true, 1, true);
+    check(ObjectLifetime::AfterFinish, false, 1, false);
+    check(ObjectLifetime::Unlimited, true, 1, false);
+    // Another content is wanted by now.
+    check(ObjectLifetime::AfterFinish, true, 2, false);
+}
+
+#[test]
+fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
+    use crate::engine::tests::world::{FIRST, config, desired};
+    let (mut engine, _) = having_one_too_many();
+    let inventory = engine.source(FIRST).inventory.clone().unwrap();
+    let finished = [(config("a"), desired(&config("a"), 1, "a").hash)].into();
+    engine.set_inventory(FIRST, Inventory { finished, ..inventory });
+    engine.process_changes();
+    let recorded = to_write(&engine);
+    assert_eq!(recorded.data[FINISHED_JOBS_KEY].lines().count(), 1);
+    assert!(is_current(&engine, FIRST, Some(&recorded)));
+    let mut lacking = recorded;
+    lacking.data.remove(FINISHED_JOBS_KEY);
+    assert!(!is_current(&engine, FIRST, Some(&lacking)));
+    lacking.data.insert(FINISHED_JOBS_KEY.to_owned(), format!("ConfigMap shop/a {}\n", "0".repeat(32)));
+    assert!(!is_current(&engine, FIRST, Some(&lacking)), "it ended with another content");
+}
+
+#[test]
+fn an_inventory_is_not_current_that_lacks_what_came_of_an_order() {
+    use crate::engine::{Order, OrderVerb};
+    let (mut engine, other) = having_one_too_many();
+    engine.process_changes();
+    let before = to_write(&engine);
+    assert!(is_current(&engine, SourceId::new(0), Some(&before)));
+    let verb = OrderVerb::Confirm(std::sync::Arc::new([Uid("gone".into())].into()));
+    let order = Order { token: "1-a".into(), verb, object: other, by: "ann".into() };
+    engine.take_orders(SourceId::new(0), vec![order]);
+    engine.try_carry_out_orders();
+    assert!(!is_current(&engine, SourceId::new(0), Some(&before)));
+    let tokens = acknowledgements(&to_write(&engine)).into_iter().map(|one| one.token.to_string());
+    assert_eq!(tokens.collect::<Vec<_>>(), ["1-a"]);
+}
+
+#[test]
+fn a_kind_that_cannot_be_listed_is_recorded_with_its_first_time_as_long_as_it_keeps_a_deletion() {
+    use crate::engine::KindState;
+    use crate::object::ErrorClass;
+    let (mut engine, other) = having_one_too_many();
+    let (first, secrets) = (SourceId::new(0), GroupKind::parse("Secret"));
+    let inventory = engine.source(first).inventory.clone().unwrap();
+    let kinds = [GroupKind::parse("ConfigMap"), secrets.clone()].into();
+    engine.set_inventory(first, Inventory { kinds, ..inventory });
+    engine
+        .set_informer_state(&secrets, KindState::Unobservable("it is denied".into(), ErrorClass::Forbidden));
+    engine.process_changes();
+    let why = engine.unlisted_reason(first).unwrap();
+    let recording = |text: &str| InventoryObject {
+        data: [(PRUNE_CLOSED_KEY.to_owned(), text.to_owned())].into(),
+        ..InventoryObject::default()
+    };
+    let text = to_write(&engine).data[PRUNE_CLOSED_KEY].clone();
+    assert!(text.starts_with("since 20") && text.ends_with(&format!(" UTC: {why}")), "{text}");
+    let earlier = format!("since 1999-01-01 00:00:00 UTC: {why}");
+    assert_eq!(unlisted_text(&engine, first, Some(&recording(&earlier))), Some(earlier));
+    let another = recording("since 1999-01-01 00:00:00 UTC: the server is away");
+    assert_ne!(unlisted_text(&engine, first, Some(&another)), unlisted_reason_of(&another));
+    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.process_changes();
+    assert_eq!(unlisted_text(&engine, first, None), None, "nothing is to go");
+}
+
+#[test]
+fn one_kind_or_one_namespace_that_nobody_looks_for_keeps_the_location() {
+    let (here, both) = ("/srv/new", "/srv/old and /srv/new");
+    let check = |recorded: (&[&str], &[&str]), seen: (Option<&[&str]>, Option<&str>), expected: &str| {
+        let inventory = InventoryObject {
+            kinds: recorded.0.iter().map(|kind| GroupKind::parse(kind)).collect(),
+            namespaces: recorded.1.iter().map(|name| (*name).to_owned()).collect(),
+            annotations: [(annotations::SOURCE.to_owned(), "/srv/old".to_owned())].into(),
+            ..InventoryObject::default()
+        };
+        let mut engine = watching(seen.0, seen.1);
+        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashCiphers::default()));
+        let mode = InventoryWriteMode::Exact;
+        let written = wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), mode).unwrap();
+        assert_eq!(written.annotations[annotations::SOURCE], expected, "{recorded:?}");
+    };
+    check((&["Node"], &["one"]), (Some(&["one"]), None), here);
+    check((&["Node"], &["one", "two"]), (Some(&["one"]), None), both);
+    check((&["ConfigMap"], &[]), (None, Some("ConfigMap")), here);
+    check((&["ConfigMap", "Secret"], &[]), (None, Some("ConfigMap")), both);
+}
+
+#[test]
+fn a_location_that_an_inventory_names_already_is_not_added_to_it() {
+    let known = InventoryObject {
+        annotations: [(annotations::SOURCE.to_owned(), "/srv/old and /srv/new".to_owned())].into(),
+        ..InventoryObject::default()
+    };
+    let (mut engine, _) = having_one_too_many();
+    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashCiphers::default()));
+    for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
+        let wanted = wanted_inventory(&engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
+        assert_eq!(wanted.annotations[annotations::SOURCE], "/srv/old and /srv/new", "{mode:?}");
     }
 }

@@ -19,6 +19,7 @@ fn each_process_has_a_name_of_its_own_that_can_be_a_leases() {
     let parts: Vec<&str> = one.split('.').collect();
     assert_eq!(parts.len(), 2, "{one}");
     assert!(parts.iter().all(|part| part.parse::<crate::config::DnsLabel>().is_ok()), "{one}");
+    assert!(parts[1].len() == 12 && u64::from_str_radix(parts[1], 16).is_ok(), "{one}");
 }
 
 /// The Leases that the server has, by name.
@@ -152,6 +153,24 @@ impl LeaseFixture {
     fn hand_over(&self, holder: &str) {
         let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 10, "renewTime": holder });
         self.server.lock().unwrap().put("rhumb-a", &spec);
+    }
+
+    /// Makes the Lease of a due for renewal.
+    fn make_due(&mut self) {
+        let source: Arc<str> = "a".into();
+        let sent = Instant::now().checked_sub(LEASE_LIST_INTERVAL * 3).unwrap();
+        self.keeper.shares.note_loss(&source);
+        self.keeper.shares.note_renewal(&source, sent);
+    }
+
+    /// Shows a replica that was first seen so long ago, and has renewed its Lease never since.
+    fn show_replica(&mut self, id: &str, age: Duration) {
+        let spec = json!({ "holderIdentity": id, "leaseDurationSeconds": 60, "renewTime": "then" });
+        self.server.lock().unwrap().put(&format!("{REPLICA_LEASE_PREFIX}{id}"), &spec);
+        let (holder, duration) = (Some(id.into()), Duration::from_mins(1));
+        let snapshot = LeaseSnapshot { holder, renewed: "then".into(), duration };
+        let first_seen = Instant::now().checked_sub(age).unwrap();
+        self.keeper.shares.update(BTreeMap::new(), BTreeMap::from([(id.into(), snapshot)]), first_seen);
     }
 
     fn published(&self) -> SourceNames {
@@ -342,16 +361,46 @@ async fn a_source_is_served_while_it_is_wanted_and_is_free_once_its_loop_has_end
     }
     assert!(!may_write().await);
     assert!(leases.wait_for_change(&names(&[])).await);
-    let terms = leases.lease_terms();
+    let of_b = fake.cluster.with_fence(leases.lease_terms().new_fence(names(&["b"])));
+    let may_write_b = async || {
+        let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
+        let written = of_b.save_lease(NAMESPACE, "probe", None, renewal).await;
+        written.is_ok_and(|_| server.lock().unwrap().leases.remove("probe").is_some())
+    };
+    assert!(may_write_b().await);
     leases.end().await;
     let left: Vec<Value> = {
         let server = server.lock().unwrap();
         server.leases.values().map(|lease| lease["spec"]["holderIdentity"].clone()).collect()
     };
     assert_eq!(left, [json!("")], "b is free, and the replica is gone");
-    let of_b = fake.cluster.with_fence(terms.new_fence(names(&["b"])));
-    let renewal = LeaseWrite::Renew("probe", LEASE_DURATION);
-    assert!(of_b.save_lease(NAMESPACE, "probe", None, renewal).await.is_err());
+    assert!(!may_write_b().await);
+}
+
+#[tokio::test]
+async fn only_another_wish_wakes_whoever_keeps_the_leases() {
+    let (_, fake) = start_server().await;
+    let leases = Leases::keep(fake.cluster.clone(), NAMESPACE, watch::channel(None).1);
+    let mut wished = leases.wish.subscribe();
+    let mut wakes = |sources: &[&str]| {
+        leases.set_wanted_sources(names(sources));
+        let wakes = wished.has_changed().unwrap();
+        wished.mark_unchanged();
+        wakes
+    };
+    assert_eq!([wakes(&[]), wakes(&["a"]), wakes(&["a"]), wakes(&["b"])], [false, true, false, true]);
+}
+
+// Without it a Lease would be released while its source is still written for.
+#[tokio::test]
+async fn whoever_keeps_the_leases_is_informed_of_what_the_loop_serves() {
+    let (_, fake) = start_server().await;
+    let leases = Leases::keep(fake.cluster.clone(), NAMESPACE, watch::channel(None).1);
+    let served = leases.runs.subscribe();
+    for sources in [names(&["a", "b"]), names(&[])] {
+        leases.set_served_sources(sources.clone());
+        assert_eq!(*served.borrow(), sources);
+    }
 }
 
 #[tokio::test]
@@ -384,6 +433,60 @@ async fn a_replica_with_too_much_gives_away_what_does_not_roll_out() {
 }
 
 #[tokio::test]
+async fn a_round_gives_away_what_another_replica_has_room_for() {
+    use crate::report::status_fixture::{daemon_status, source_status};
+    let mut fixture = LeaseFixture::new().await;
+    fixture.wish.send_replace(names(&["a", "b"]));
+    fixture.keeper.renew_and_list().await;
+    fixture.run.send_replace(names(&["a", "b"]));
+    let sources = ["a", "b"].map(|name| source_status(name, &json!({})));
+    let queries = LoopQueries::of_status(daemon_status(&sources, &[]));
+    fixture.keeper.running = watch::channel(Some(queries)).1;
+    fixture.keeper.renew_and_list().await;
+    assert_eq!(fixture.published(), names(&["a", "b"]), "it is alone");
+    fixture.show_replica("other.2", LEASE_DURATION);
+    fixture.keeper.renew_and_list().await;
+    assert_eq!(fixture.published(), names(&["a"]));
+}
+
+#[tokio::test]
+async fn the_lease_of_a_replica_that_is_long_gone_is_removed() {
+    let check = async |age: Duration, expected: bool| {
+        let mut fixture = LeaseFixture::serving().await;
+        fixture.show_replica("gone.3", age);
+        fixture.keeper.renew_and_list().await;
+        let is_there = fixture.server.lock().unwrap().leases.contains_key("rhumb-replica.gone.3");
+        assert_eq!(is_there, expected, "{age:?}");
+    };
+    check(Duration::from_secs(90), true).await;
+    check(Duration::from_mins(2), false).await;
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_is_an_error_of_leases() {
+    let mut fixture = LeaseFixture::serving().await;
+    fixture.make_due();
+    fixture.server.lock().unwrap().refuses_writes = true;
+    fixture.keeper.renew_and_list().await;
+    assert!(fixture.keeper.failure_log.is_met);
+}
+
+#[tokio::test]
+async fn a_list_that_fails_is_an_error_of_leases_unless_nothing_is_there_to_list() {
+    let check = async |code: u16, expected: bool| {
+        let details = json!({ "name": NAMESPACE, "kind": "leases" });
+        let answer = json!({ "kind": "Status", "code": code, "details": details }).to_string();
+        let server = FakeApiServer::start(move |_, _| ScriptedReply::Complete(code, "", answer.clone()));
+        let mut fixture = LeaseFixture::new().await;
+        fixture.keeper.cluster = server.await.cluster;
+        fixture.keeper.list().await;
+        assert_eq!(fixture.keeper.failure_log.is_met, expected, "{code}");
+    };
+    check(404, false).await;
+    check(503, true).await;
+}
+
+#[tokio::test]
 async fn an_error_of_leases_is_logged_once_until_a_round_is_without_one() {
     let mut fixture = LeaseFixture::serving().await;
     let mut round = async |refuses: bool, expected: bool| {
@@ -408,8 +511,11 @@ async fn a_replica_renews_its_own_lease_only_when_that_is_due() {
         fixture.server.lock().unwrap().leases[&name]["metadata"]["resourceVersion"].clone()
     };
     let before = version(&fixture);
-    fixture.keeper.renew_and_list().await;
-    assert_eq!(version(&fixture), before);
+    for age in [Duration::ZERO, LEASE_LIST_INTERVAL] {
+        fixture.keeper.own_renewed = Instant::now().checked_sub(age);
+        fixture.keeper.renew_and_list().await;
+        assert_eq!(version(&fixture), before, "{age:?}");
+    }
     fixture.keeper.own_renewed = Instant::now().checked_sub(LEASE_LIST_INTERVAL * 2);
     fixture.keeper.renew_and_list().await;
     assert_ne!(version(&fixture), before);
@@ -423,8 +529,7 @@ async fn a_conflict_is_no_error_of_leases() {
     fixture.hand_over("other.2");
     let own = format!("{REPLICA_LEASE_PREFIX}{}", fixture.keeper.own);
     fixture.server.lock().unwrap().put(&own, &json!({ "renewTime": "by somebody" }));
-    let source: Arc<str> = "a".into();
-    fixture.keeper.shares.note_renewal(&source, Instant::now().checked_sub(LEASE_LIST_INTERVAL * 3).unwrap());
+    fixture.make_due();
     fixture.keeper.renew_and_list().await;
     assert!(!fixture.keeper.failure_log.is_met);
 }

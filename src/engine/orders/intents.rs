@@ -183,6 +183,22 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgement_is_of_an_order_or_of_a_pause_or_hold_that_lasts_or_has_ended() {
+        let check = |outcome: &str, is_of_state: bool, is_over: bool| {
+            let one = Acknowledgement::new(&"1-a".into(), outcome);
+            assert_eq!((one.is_of_state(), one.is_over()), (is_of_state, is_over), "{outcome}");
+        };
+        check("paused: ConfigMap shop/env", true, false);
+        check("held: ConfigMap shop/env until tomorrow", true, false);
+        check("not held: ConfigMap shop/env: until when cannot be read", true, false);
+        check("not in effect: ConfigMap shop/env", true, false);
+        check("resumed: ConfigMap shop/env", true, true);
+        check("released: ConfigMap shop/env", true, true);
+        check("undone: revision r2", false, false);
+        check("", false, false);
+    }
+
+    #[test]
     fn acknowledgements_are_lines() {
         let line =
             |token: &str, outcome: &str| Acknowledgement { token: token.into(), outcome: outcome.into() };

@@ -312,6 +312,22 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_is_exactly_as_long_as_it_may_be_is_read() {
+        let check = |key: &str, text: &str| {
+            let list = only(key, text);
+            assert_eq!((list.orders.len(), list.why), (1, None), "{key}: {} bytes", text.len());
+        };
+        let padded = |text: String, bytes: usize| text.clone() + &" ".repeat(bytes - text.len());
+        let undo = |argument: &str| order_text(&web(), "undo", argument, "", at()).unwrap();
+        check(&"t".repeat(MAX_ORDER_TOKEN_BYTES), &undo(""));
+        check("argument", &undo(&"f".repeat(MAX_ARGUMENT_BYTES)));
+        check("order", &padded(undo(""), MAX_ORDER_BYTES));
+        let uid = Uid("u".repeat(MAX_UID_BYTES).into());
+        let confirmation = confirmation_text(&web(), [&uid], "", at()).unwrap();
+        check("confirmation", &padded(confirmation, MAX_CONFIRMATION_BYTES));
+    }
+
+    #[test]
     fn a_confirmation_of_all_that_an_inventory_lists_fits_into_one_order() {
         let uids: BTreeSet<Uid> = (0..MAX_CONFIRMED_PER_ORDER)
             .map(|number| Uid(format!("8d2f0f7e-0000-4000-8000-{number:012}").into()))

@@ -178,12 +178,30 @@ fn an_order_waits_until_it_is_known_what_it_is_about() {
 
 #[test]
 fn so_many_confirmed_deletions_are_recorded_and_no_more() {
+    let check = |recorded: usize, expected: &str, next: Option<usize>| {
+        let mut engine = dropped();
+        let many = (0..recorded).map(|number| Uid(format!("u{number}").into())).collect();
+        let inventory = Inventory { confirmed: many, ..engine.source(FIRST).inventory.clone().unwrap() };
+        engine.set_inventory(FIRST, inventory);
+        let answer = confirm(&mut engine, "1-a", &["1"]);
+        assert!(answer.starts_with(expected), "{answer}");
+        assert_eq!(engine.next_confirmed(FIRST).map(|next| next.len()), next, "{recorded}");
+    };
+    check(3999, "confirmed: the deletion of PersistentVolumeClaim shop/a", Some(4000));
+    check(4000, "nothing was confirmed: more than 4000 deletions", None);
+}
+
+#[test]
+fn a_confirmation_is_to_be_recorded_until_it_was_whatever_else_of_the_inventory_changes() {
     let mut engine = dropped();
-    let many = (0..4000).map(|number| Uid(format!("u{number}").into())).collect();
-    let inventory = Inventory { confirmed: many, ..engine.source(FIRST).inventory.clone().unwrap() };
-    engine.set_inventory(FIRST, inventory);
-    let answer = confirm(&mut engine, "1-a", &["1"]);
-    assert!(answer.starts_with("nothing was confirmed: more than 4000 deletions"), "{answer}");
+    let inventory = |engine: &Engine| engine.source(FIRST).inventory.clone().unwrap();
+    confirm(&mut engine, "1-a", &["1"]);
+    let namespaces = BTreeSet::from([Arc::from("shop")]);
+    engine.set_inventory(FIRST, Inventory { namespaces, ..inventory(&engine) });
+    assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
+    record(&mut engine);
+    // It was carried out, and is not written down again.
+    engine.set_inventory(FIRST, Inventory { confirmed: uids(&[]), ..inventory(&engine) });
     assert_eq!(engine.next_confirmed(FIRST), None);
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::orders::*;
-use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::annotations;
+use crate::object::{Revision, annotations};
 
 #[test]
 fn what_is_paused_is_repaired_and_not_changed() {
@@ -233,4 +233,70 @@ fn a_unit_goes_on_when_the_hold_of_a_part_ends_by_the_time_of_day() {
     harness.engine.mark_dirty(&config("env"));
     harness.settle();
     shows(&harness, 3, "r3");
+}
+
+#[test]
+fn under_a_hold_it_is_said_what_waits_for_its_end_and_nothing_is_written() {
+    let minute = Duration::from_mins(1);
+    let mut harness = second();
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    asks(&mut harness, &config("env"), None, Some("1-a until=1970-01-01T00:01:00Z x"));
+    harness.settle();
+    let check = |decision: Decision, expected: Decision| {
+        assert_eq!(harness.engine.apply_pauses(&config("env"), decision, harness.now), expected);
+    };
+    let apply = |purpose: ApplyPurpose| {
+        Action::Apply(ApplyRequest {
+            desired: env(3),
+            source: FIRST,
+            revision: Revision::new("r3"),
+            seal: None,
+            precondition: Precondition::Absent,
+            decided_on: None,
+            variant: ApplyVariant::PLAIN,
+            purpose,
+            restarts: RestartRisk::Absent,
+        })
+    };
+    let held = |rest: &str| Decision {
+        requeue_after: Some(minute),
+        ..Decision::wait(Reason::OnHold(format!("on hold until 1970-01-01T00:01:00Z: x{rest}").into()))
+    };
+    let delete = Action::Delete(Uid("1".into()), ResourceVersion(1), DeletionReason::Prune);
+    let repair = apply(ApplyPurpose::Repair);
+    check(Decision::act(repair), held("; it was changed, and is not repaired"));
+    check(Decision::act(apply(ApplyPurpose::Change)), held("; a newer content waits"));
+    check(Decision::act(delete), held("; its deletion is pending"));
+    check(Decision::act(Action::Nothing), held(""));
+    // A decision that writes nothing, or waits for something else, stays, and is made again then.
+    for decision in [Decision::wait(Reason::Claiming), Decision::act(Action::Lookup)] {
+        check(decision.clone(), Decision { requeue_after: Some(minute), ..decision.clone() });
+        let sooner = Decision { requeue_after: Some(minute / 2), ..decision };
+        check(sooner.clone(), sooner);
+    }
+}
+
+// No informer shows it, so none shows that the annotation is gone.
+#[test]
+fn what_is_held_and_only_a_lookup_shows_is_looked_up_again_and_again() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    let intents = ObjectIntents::parse(None, None, Some("1-a until=1970-01-01T01:00:00Z x"));
+    let thing = WorldObject {
+        labelled: false,
+        release: None,
+        objects_with_intents: intents,
+        ..WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)
+    };
+    harness.world.things.insert(a.clone(), thing);
+    harness.world.clock = 10;
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    assert_eq!(harness.decide(&a).requeue_after, Some(Duration::from_secs(15)));
+    harness.pass_time(Duration::from_secs(14));
+    assert_ne!(harness.decide(&a).action, Action::Lookup);
+    harness.pass_time(Duration::from_secs(1));
+    assert_eq!(harness.decide(&a).action, Action::Lookup);
 }

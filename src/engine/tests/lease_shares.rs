@@ -439,3 +439,67 @@ fn a_lease_is_due_for_renewal_after_the_interval_and_whoever_sleeps_wakes_at_the
     // A term that is over is no reason to wake.
     assert_eq!(shares.next_wake(start + WRITE_TERM), start + WRITE_TERM + LEASE_LIST_INTERVAL);
 }
+
+#[test]
+fn whoever_waits_for_a_lease_of_another_wakes_when_it_runs_out() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    shares.update(marks("a=you", 1), LeaseMarks::new(), start);
+    let end = start + LEASE_DURATION;
+    assert_eq!(shares.next_wake(end - LEASE_LIST_INTERVAL / 2), end);
+    assert_eq!(shares.next_wake(end), end + LEASE_LIST_INTERVAL);
+}
+
+#[test]
+fn a_renewal_in_the_moment_in_which_its_lease_ends_is_one_of_a_new_replica() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut surplus = |seconds: u32| {
+        let now = start + LEASE_LIST_INTERVAL * seconds;
+        for source in names("a b") {
+            shares.note_renewal(&source, now);
+        }
+        shares.update(marks("a=me b=me", seconds.into()), replicas("me you", seconds.into()), now);
+        shares.next_moves(&names("a b"), now).surplus
+    };
+    assert_eq!((surplus(0), surplus(10), surplus(19), surplus(20)), (0, 0, 0, 1));
+}
+
+// It was there for long, and a newcomer makes the share of each smaller.
+#[test]
+fn nothing_is_let_go_for_a_replica_that_is_dead() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    let mut surplus = |seconds: u32, you: u64, others: &str| {
+        let now = start + LEASE_LIST_INTERVAL * seconds;
+        for source in names("a b") {
+            shares.note_renewal(&source, now);
+        }
+        let mut shown = replicas(others, seconds.into());
+        shown.extend(replicas("you", you));
+        shares.update(marks("a=me b=me", seconds.into()), shown, now);
+        shares.next_moves(&names("a b"), now).surplus
+    };
+    assert_eq!(surplus(0, 1, "me"), 0);
+    assert_eq!(surplus(9, 2, "me"), 0);
+    assert_eq!(surplus(12, 2, "me"), 1);
+    assert_eq!(surplus(19, 2, "me she"), 0);
+}
+
+#[test]
+fn a_list_that_was_not_had_in_time_makes_no_renewed_lease_free() {
+    let start = Instant::now();
+    let mut shares = LeaseShares::new("me");
+    for (seconds, renewed) in [(0, 1), (9, 2)] {
+        let now = start + LEASE_LIST_INTERVAL * seconds;
+        shares.update(marks("a=you", renewed), replicas("me you", renewed), now);
+    }
+    let taken_after = |seconds: u32| {
+        let now = start + LEASE_LIST_INTERVAL * seconds;
+        taken(&shares.clone().next_moves(&names("a"), now))
+    };
+    assert_eq!(
+        (taken_after(10), taken_after(18), taken_after(19)),
+        (String::new(), String::new(), "a".to_owned())
+    );
+}

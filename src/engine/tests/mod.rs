@@ -2,6 +2,7 @@
 //! simulated world. In it commits, foreign writers, lost events and crashes come in any order.
 
 mod allowed;
+mod answers;
 mod authors;
 mod budget;
 mod budget_enumeration;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::harness::Harness;
 use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Returns `web`, which uses the `ConfigMap` env.
 pub(super) fn web(content: u32) -> SharedDesiredObject {
@@ -422,4 +422,147 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     harness.carry_out();
     harness.sync_inventories();
     assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/web is no object of source test");
+}
+
+/// Returns a cluster in which revision r3 is being released: its contents are there, and its unit
+/// is still in the ledger.
+fn releasing_third() -> Harness {
+    let mut harness = second();
+    harness.read(reading("r3", &both(3)));
+    for id in [workload("web"), config("env"), workload("web")] {
+        harness.deliver(usize::MAX);
+        harness.step(&id);
+    }
+    assert_eq!(harness.world.ledger.units.len(), 1);
+    harness
+}
+
+#[test]
+fn an_abort_is_of_the_revision_that_brought_the_contents_and_not_of_a_later_one_that_left_them() {
+    let mut harness = releasing_third();
+    harness.read(reading("r4", &[("other", Some(desired(&config("other"), 1, "other")))]));
+    order(&mut harness, &workload("web"), "1-a abort");
+    shows(&harness, 2, "r2");
+    assert_eq!(last_outcome(&harness), "aborted: revision r3 of Deployment shop/web (2 objects) goes back");
+}
+
+// A content that needs no rollout may have changed since it was recorded.
+#[test]
+fn an_abort_is_of_the_contents_that_the_newest_revision_asks_for() {
+    let mut harness = releasing_third();
+    let mut ledger = harness.world.ledger.clone();
+    ledger.units[0].members.get_mut(&config("env")).unwrap().content = Some(env(7).hash);
+    harness.world.ledger = ledger.clone();
+    harness.engine.set_ledger(ledger);
+    order(&mut harness, &workload("web"), "1-a abort");
+    shows(&harness, 2, "r2");
+    let rejected = &harness.world.rejections[0].unit.members;
+    assert_eq!(rejected[&config("env")].content, Some(env(3).hash));
+}
+
+/// Returns two workloads that nothing connects.
+fn apart(web: u32, api: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
+    [
+        ("web", Some(desired(&workload("web"), web, "web"))),
+        ("api", Some(desired(&workload("api"), api, "api"))),
+    ]
+}
+
+#[track_caller]
+fn shows_apart(harness: &Harness, web: u32, api: u32) {
+    for (name, content) in [("web", web), ("api", api)] {
+        let shown = harness.world.things[&workload(name)].release.as_ref().map(|release| release.hash);
+        let expected = desired(&workload(name), content, name).hash;
+        assert_eq!(shown, Some(expected), "{name} {:?}", harness.world.log);
+    }
+}
+
+#[test]
+fn an_undo_is_of_the_unit_that_brought_the_content_and_not_of_a_later_one() {
+    let mut harness = Harness::new(3);
+    for (revision, files) in [("r1", apart(1, 1)), ("r2", apart(2, 1)), ("r3", apart(2, 2))] {
+        harness.read(reading(revision, &files));
+        harness.settle();
+    }
+    order(&mut harness, &workload("web"), "1-a undo");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (1 object) goes back to r1"
+    );
+    shows_apart(&harness, 1, 2);
+}
+
+#[test]
+fn orders_of_one_turn_take_back_the_unit_of_each() {
+    let mut harness = Harness::new(3);
+    for (revision, files) in [("r1", apart(1, 1)), ("r2", apart(2, 2))] {
+        harness.read(reading(revision, &files));
+        harness.settle();
+    }
+    harness.give(&workload("web"), "1-a undo r1");
+    harness.give(&workload("api"), "2-b undo r1");
+    harness.settle();
+    shows_apart(&harness, 1, 1);
+}
+
+#[test]
+fn an_undo_to_a_named_revision_is_of_what_its_own_revision_brought_and_no_more() {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &both(1)));
+    harness.settle();
+    harness.read(reading("r2", &[("web", Some(web(2)))]));
+    harness.settle();
+    order(&mut harness, &workload("web"), "1-a undo r1");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (1 object) goes back to r1"
+    );
+    shows(&harness, 1, "r1");
+}
+
+#[test]
+fn what_an_undo_took_back_stays_so_where_another_one_takes_a_part_of_it_further_back() {
+    let mut harness = Harness::new(3);
+    let first = desired(&workload("web"), 5, "web");
+    harness.read(reading("r0", &[("web", Some(first.clone()))]));
+    harness.settle();
+    for content in [1, 2] {
+        harness.read(reading(&format!("r{content}"), &both(content)));
+        harness.settle();
+    }
+    order(&mut harness, &workload("web"), "1-a undo");
+    shows(&harness, 1, "r1");
+    order(&mut harness, &workload("web"), "2-b undo r0");
+    let shown = |id: &ObjectId| harness.world.things[id].release.as_ref().unwrap().hash;
+    assert_eq!((shown(&workload("web")), shown(&config("env"))), (first.hash, env(1).hash));
+}
+
+// Part of it may have been replaced since, and nobody here can read which.
+#[test]
+fn an_undo_does_not_go_by_a_record_that_cannot_be_read_completely() {
+    let mut harness = second();
+    let mut ledger = harness.world.ledger.clone();
+    let brought = ledger.history.last_mut().unwrap();
+    brought.members.get_mut(&config("env")).unwrap().content = Some(ContentHash::UNREADABLE);
+    harness.world.ledger = ledger.clone();
+    harness.engine.set_ledger(ledger);
+    order(&mut harness, &workload("web"), "1-a undo");
+    assert_eq!(
+        last_outcome(&harness),
+        "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1"
+    );
+    shows(&harness, 1, "r1");
+}
+
+#[test]
+fn an_order_that_was_taken_off_an_object_and_is_there_again_is_reported_again() {
+    let mut harness = second();
+    for round in 0..2 {
+        annotate(&mut harness, &workload("web"), Some("1-a undo r1"), None, None);
+        harness.settle();
+        assert_eq!(harness.engine.take_misplaced_orders(), [(FIRST, workload("web"))], "{round}");
+        annotate(&mut harness, &workload("web"), None, None, None);
+        harness.settle();
+        assert_eq!(harness.engine.take_misplaced_orders(), [], "{round}");
+    }
 }

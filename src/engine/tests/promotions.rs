@@ -101,3 +101,15 @@ fn a_promotion_of_a_content_that_is_not_shown_or_of_a_rollout_that_is_over_is_sp
     assert!(spent(&|live| live.overlay = RolloutOverlayState::Plain));
     assert!(spent(&|live| live.release.as_mut().unwrap().hash = hash(7)));
 }
+
+#[test]
+fn a_promotion_of_a_content_that_is_shown_and_not_wanted_any_more_is_spent() {
+    let mut harness = held();
+    harness.engine.take_orders(FIRST, vec![order("1-a", "web", OrderVerb::Promote(hash(1), 2))]);
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    let acknowledged = vec![Acknowledgement::new(&"1-a".into(), "promoted")];
+    harness.engine.set_inventory(FIRST, Inventory { acknowledged, ..known });
+    assert!(harness.engine.finished_orders(FIRST).is_empty());
+    harness.read(reading("r2", &[("web", Some(desired(&workload("web"), 2, "web")))]));
+    assert!(!harness.engine.finished_orders(FIRST).is_empty());
+}

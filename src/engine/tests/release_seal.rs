@@ -1,10 +1,10 @@
 //! A release annotation is unproven, and a fact only by its seal.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::harness::{Harness, release_key};
-use super::world::{AuditEntry, FIRST, SET, World, config, desired, id, reading, workload};
+use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -140,6 +140,43 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     let decision = Decision { action: Action::Apply(apply), ..harness.decide(&a) };
     let Action::Apply(apply) = harness.engine.seal_decision(&a, decision).action else { panic!() };
     assert_eq!(apply.seal, Some(seal(PruneTiming::Never)));
+}
+
+#[test]
+fn the_serial_number_of_a_release_is_the_time_or_above_the_last_one_and_that_of_the_same_release_stays() {
+    let a = config("a");
+    // The content and the serial number of the newest release that was seen.
+    let check = |seconds: u64, seen: Option<(u32, u64)>, expected: u64| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(seconds));
+        if let Some((content, release_serial)) = seen {
+            let thing = WorldObject::settled(desired(&a, content, "a").hash, "r0", 1);
+            let live = LiveObject { release_serial, ..World::live(&a, &thing) };
+            harness.engine.store_live_object(&a, live);
+        }
+        let apply = ApplyRequest {
+            desired: desired(&a, 1, "a"),
+            source: FIRST,
+            revision: Revision::new("r1"),
+            seal: None,
+            precondition: Precondition::Absent,
+            decided_on: None,
+            variant: ApplyVariant::PLAIN,
+            purpose: ApplyPurpose::Change,
+            restarts: RestartRisk::Absent,
+        };
+        let decision = harness.engine.seal_decision(&a, Decision::act(Action::Apply(apply)));
+        let Action::Apply(apply) = decision.action else { panic!() };
+        assert_eq!(apply.seal.map(|seal| seal.serial), Some(expected), "{seconds} {seen:?}");
+    };
+    check(0, None, 1);
+    check(1000, None, 1000);
+    check(1000, Some((2, 7)), 1000);
+    check(1000, Some((2, 1000)), 1001);
+    check(1000, Some((2, 5000)), 5001);
+    check(1000, Some((1, 7)), 7);
+    check(1000, Some((1, 0)), 1);
 }
 
 // Anybody may take the annotation off the object, and a lost revision reads no manifest again.

@@ -83,6 +83,32 @@ async fn an_ancestor_is_distinguished_from_any_other_commit() {
 }
 
 #[tokio::test]
+async fn a_revision_is_found_by_the_beginning_of_its_id() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "a")]);
+    let second = repo.commit(&[("a.yaml", "b")]);
+    let mut source = open(&repo, &repo.location());
+    source.observe().await.unwrap();
+    source.fetch_history().await.unwrap();
+    let reader = source.reader();
+    let check = |prefix: &str, expected: Option<&Revision>| {
+        assert_eq!(reader.find_by_prefix(prefix).unwrap().as_ref(), expected, "{prefix:?}");
+    };
+    for revision in [&first, &second] {
+        check(revision.as_str(), Some(revision));
+        check(&revision.as_str()[..12], Some(revision));
+        check(&revision.as_str()[..3], None);
+        check(&format!("{}x", &revision.as_str()[..12]), None);
+        check(&format!("{revision}0"), None);
+    }
+    // A whole id of something that is not here stands for itself, and a part of it for nothing.
+    let nobody = Revision::new("0123456789012345678901234567890123456789");
+    check(nobody.as_str(), Some(&nobody));
+    check(&nobody.as_str()[..12], None);
+    check(&repo.git(&["rev-parse", "HEAD^{tree}"]), None);
+    assert_eq!((reader.parent(&second).unwrap(), reader.parent(&first).unwrap()), (Some(first), None));
+}
+
+#[tokio::test]
 async fn refuses_by_name_and_says_what() {
     let repo = TestRepository::new();
     put(

@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::fixture::{TestRepository, refused};
+use super::fixture::{TestRepository, paths, refused};
 use crate::object::Revision;
 use crate::source::object_stores::{StorePath, TREE_READS};
 use crate::source::reader::{ReadLimits, RevisionForm};
-use crate::source::{RevisionReader, SourceError};
+use crate::source::{BlobId, RevisionReader, SourceError};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 300;
@@ -99,6 +99,20 @@ fn the_next_list_is_that_of_a_walk_whatever_changes() {
     check(&[], &["symlink plain/b.yaml"]);
     check(&[("kustomization.yaml", "a: b")], &["kustomization kustomization.yaml"]);
     check(&[("root-10/a.yaml", "2")], &["kustomization kustomization.yaml"]);
+}
+
+#[test]
+fn a_file_is_read_up_to_the_limit_and_refused_beyond_it() {
+    let most = "x".repeat(MAX_FILE_BYTES as usize);
+    let large = format!("{most}x");
+    let (repo, revision) = TestRepository::with(&[("most.yaml", &most), ("large.yaml", &large)]);
+    let reader = reader(&repo, ReadLimits { file: MAX_FILE_BYTES, ..ReadLimits::default() });
+    let snapshot = reader.snapshot(&revision).unwrap();
+    assert_eq!(paths(&snapshot), ["most.yaml"]);
+    assert_eq!(refused(&snapshot.refused), ["too-large large.yaml"]);
+    assert_eq!(reader.read(BlobId::of(most.as_bytes())).unwrap(), most.as_bytes());
+    let found = reader.read(BlobId::of(large.as_bytes()));
+    assert!(matches!(found, Err(SourceError::TooLarge { size: 301, limit: 300, .. })), "{found:?}");
 }
 
 #[test]

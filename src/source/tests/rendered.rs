@@ -1,5 +1,6 @@
 //! The renders of one revision by several facts of the cluster.
 
+use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
 use super::fixture::{TestRepository, state};
@@ -116,4 +117,18 @@ async fn a_revision_whose_roots_print_no_object_is_refused_as_such() {
     source.observe().await.unwrap();
     let refused = source.snapshot(&revision).unwrap_err();
     assert!(matches!(refused, SourceError::NothingRendered { .. }), "{refused}");
+}
+
+// Its objects may be in the file that was not read.
+#[tokio::test]
+async fn a_revision_of_which_a_file_was_not_read_is_not_taken_for_an_empty_one() {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "a")]);
+    symlink("a.yaml", repo.path().join("b.yaml")).unwrap();
+    let revision = repo.commit(&[]);
+    let renderer: Arc<dyn SnapshotRenderer> = Arc::<TextRenderer>::default();
+    let settings = SourceSettings { renderer: Some(renderer), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    source.observe().await.unwrap();
+    let snapshot = source.snapshot(&revision).unwrap();
+    assert!(snapshot.files.is_empty() && !snapshot.is_complete(), "{snapshot:?}");
 }

@@ -1,0 +1,76 @@
+//! Rejections in an inventory: their seals, and how long they stay.
+
+use super::tests::having_one_too_many;
+use super::*;
+use crate::engine::tests::world::{FIRST, SET, config, desired, following, id, reading};
+use crate::engine::{
+    AdoptPolicy, ContentRef, HashKey, ReadState, RejectionAction, ReleaseUnit, RepositoryIdentity,
+    RollbackTarget, RolloutLedger, UnitMember,
+};
+use crate::object::ContentHash;
+
+/// Returns an inventory that says, as an older version wrote it, that a content of an object was
+/// rejected, and which one was good before.
+fn rejecting(id: &ObjectId, hash: ContentHash, good: ContentHash) -> InventoryObject {
+    let good = ContentRef { hash: good, revision: Revision::new("r0") };
+    let (rollback_target, restarted) = (RollbackTarget::Content(good), None);
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r1"),
+        members: [(
+            ObjectId::new(&GroupKind::parse("ConfigMap"), id.namespace(), id.name()),
+            UnitMember { content: Some(hash), rollback_target, restarted },
+        )]
+        .into(),
+    };
+    let rejection = Rejection { unit, action: RejectionAction::Quarantine, cause: "it failed".into() };
+    let text = rejections_text(&[rejection], &HashCiphers::default()).unwrap();
+    let text = text.replace("\"ConfigMap/", &format!("\"{}/", id.kind()));
+    InventoryObject { data: [(REJECTED_KEY.to_owned(), text)].into(), ..InventoryObject::default() }
+}
+
+#[test]
+fn the_hash_of_a_secret_in_an_inventory_is_sealed_once_there_is_a_key() {
+    let secret = id("", "Secret", "shop", "password");
+    let wanted = desired(&secret, 1, "password");
+    let hashes = [wanted.hash, desired(&secret, 0, "password").hash];
+    let plain = rejecting(&secret, hashes[0], hashes[1]);
+    let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
+    engine.set_reading(FIRST, reading("r1", &[("password", Some(wanted))]));
+    engine.set_inventory(FIRST, read(Some(&plain), "/srv/a", engine.seals()));
+    let write = |engine: &Engine| {
+        wanted_inventory(engine, FIRST, "/srv/a", Some(&plain), InventoryWriteMode::Grow).unwrap()
+    };
+    assert_eq!(seal_status(Some(&plain), engine.seals()), HashCipherStatus::Stale);
+    assert!(!is_to_be_sealed(&engine, Some(&plain)), "there is no key");
+    let written = |engine: &Engine| {
+        let text = write(engine).data[REJECTED_KEY].clone();
+        hashes.map(|hash| text.contains(&hash.to_string()))
+    };
+    assert_eq!(written(&engine), [true, true]);
+    engine.set_config_key(ReadState::Value(HashKey::of(&[1; 32]).unwrap()));
+    assert!(is_to_be_sealed(&engine, Some(&plain)) && !is_to_be_sealed(&engine, None));
+    assert!(!is_current(&engine, FIRST, Some(&plain)));
+    assert_eq!(written(&engine), [false, false]);
+    let sealed = write(&engine);
+    assert!(!is_to_be_sealed(&engine, Some(&sealed)));
+    assert_eq!(open_rejections(&sealed, engine.seals()), open_rejections(&plain, engine.seals()));
+}
+
+#[test]
+fn a_rejection_is_read_and_goes_with_its_key_once_another_content_is_wanted() {
+    let hash = |content: u32| desired(&config("a"), content, "a").hash;
+    let check = |content: u32, good: u32, expected: bool| {
+        let known = rejecting(&config("a"), hash(content), hash(good));
+        assert_eq!(rejections(&known).len(), 1);
+        let (mut engine, _) = having_one_too_many();
+        engine.set_ledger(RolloutLedger::default());
+        engine.set_inventory(FIRST, read(Some(&known), "/srv/a", engine.seals()));
+        let mode = InventoryWriteMode::Grow;
+        let written = wanted_inventory(&engine, FIRST, "/srv/a", Some(&known), mode).unwrap();
+        assert_eq!(written.data.contains_key(REJECTED_KEY), expected, "{content}");
+        assert_eq!(rejections(&written).len(), usize::from(expected), "{content}");
+    };
+    check(1, 0, true);
+    check(9, 1, false);
+}

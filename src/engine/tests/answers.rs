@@ -1,0 +1,86 @@
+//! The answers to orders and pauses, until the inventory says them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::harness::Harness;
+use super::orders::*;
+use super::world::{FIRST, config, reading, workload};
+use crate::engine::*;
+
+/// Carries out what is pending, as when the orders object was read again.
+fn carry_out_again(harness: &mut Harness) {
+    harness.engine.take_orders(FIRST, harness.world.orders.clone());
+    harness.engine.carry_out_orders();
+}
+
+fn outcomes(harness: &Harness) -> BTreeSet<&str> {
+    harness.world.acknowledged.iter().map(|one| &*one.outcome).collect()
+}
+
+#[test]
+fn orders_of_one_turn_are_each_carried_out_once_before_the_inventory_says_so() {
+    let mut harness = second();
+    harness.give(&workload("web"), "1-a abort");
+    harness.give(&config("env"), "2-b abort");
+    harness.carry_out();
+    carry_out_again(&mut harness);
+    harness.sync_inventories();
+    let tokens: Vec<&str> = harness.world.acknowledged.iter().map(|one| &*one.token).collect();
+    assert_eq!(tokens, ["1-a", "2-b"]);
+    assert_eq!(harness.engine.take_done_orders().len(), 2);
+}
+
+#[test]
+fn an_answer_stays_until_the_inventory_says_it_and_no_longer() {
+    let mut harness = second();
+    harness.give(&workload("web"), "1-a abort");
+    harness.carry_out();
+    // Something else of the inventory changes meanwhile.
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    let namespaces = BTreeSet::from([Arc::from("shop")]);
+    harness.engine.set_inventory(FIRST, Inventory { namespaces, ..known });
+    assert_eq!(harness.engine.next_acknowledged(FIRST).map(|next| next.len()), Some(1));
+    harness.sync_inventories();
+    assert_eq!(harness.engine.next_acknowledged(FIRST), None);
+    assert_eq!(harness.engine.orders.answers, []);
+}
+
+#[test]
+fn pauses_that_begin_and_end_together_are_each_acknowledged_once() {
+    let mut harness = second();
+    let objects = [config("env"), workload("web")];
+    for (id, token) in objects.iter().zip(["1-a", "2-b"]) {
+        asks(&mut harness, id, Some(token), None);
+    }
+    harness.settle();
+    let paused = ["paused: ConfigMap shop/env", "paused: Deployment shop/web"];
+    assert_eq!(outcomes(&harness), BTreeSet::from(paused));
+    carry_out_again(&mut harness);
+    assert_eq!(harness.engine.orders.answers, [], "the inventory says it already");
+    for id in &objects {
+        asks(&mut harness, id, None, None);
+    }
+    harness.deliver(usize::MAX);
+    carry_out_again(&mut harness);
+    carry_out_again(&mut harness);
+    assert_eq!(harness.engine.orders.answers.len(), 2);
+    harness.sync_inventories();
+    let resumed = ["resumed: ConfigMap shop/env", "resumed: Deployment shop/web"];
+    assert_eq!(outcomes(&harness), BTreeSet::from(resumed));
+}
+
+#[test]
+fn neither_orders_nor_pauses_that_have_ended_take_the_room_of_a_pause() {
+    for outcome in ["undone: x", "resumed: x"] {
+        let mut harness = second();
+        let old = |number: usize| Acknowledgement::new(&format!("0-{number:03}").into(), outcome);
+        harness.world.acknowledged = (0..MAX_STATES).map(old).collect();
+        harness.engine = harness.fresh(3);
+        harness.read(reading("r2", &both(2)));
+        harness.settle();
+        asks(&mut harness, &workload("web"), Some("1-a"), None);
+        harness.settle();
+        assert_eq!(last_outcome(&harness), "paused: Deployment shop/web", "{outcome}");
+    }
+}
