@@ -45,6 +45,7 @@ mod prune;
 mod prune_blockers;
 mod prune_enumeration;
 mod queue;
+mod reasons;
 mod refused_rollback;
 mod rejections;
 mod release_seal;
