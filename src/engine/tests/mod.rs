@@ -12,6 +12,7 @@ mod config_hash;
 mod confirmations;
 mod daemon_set_steps;
 mod deadlines;
+mod decision_inputs;
 mod decisions;
 mod dependencies;
 mod dry_run_impact;
