@@ -221,7 +221,7 @@ fn a_rollout_that_had_to_make_no_progress_has_its_whole_deadline() {
     let mut postponed = stuck(begun, 30);
     postponed.postpone();
     assert_eq!(postponed.start_progress_clock(later), later);
-    // What was used up before a repair stays used up.
+    // The time that was used up before a repair stays used up.
     let mut repaired = stuck(begun, 30).continuation();
     repaired.postpone();
     assert_eq!(repaired.start_progress_clock(later), begun + Duration::from_secs(30));

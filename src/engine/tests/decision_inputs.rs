@@ -187,7 +187,7 @@ fn a_missing_object_is_made_as_the_newest_revision_asks_or_again_as_it_was() {
     at_rest().gone().check("Repair 1 of r1, absent");
     let nothing = || missing().with(|scene| scene.entry.accepted = AcceptedContent::Nothing);
     nothing().check("Create 2 of r2, absent");
-    // What may not be released yet does not keep from being made again what was there.
+    // A content that may not be released yet does not keep the one before it from being made again.
     missing().check_with(|input| input.release_blocker = paused(), "Repair 1 of r1, absent: it is paused");
     nothing().check_with(|input| input.release_blocker = paused(), "Nothing: it is paused");
     at_rest().gone().check_with(|input| input.release_blocker = paused(), "Repair 1 of r1, absent");
@@ -527,7 +527,7 @@ fn the_next_step_restarts_pods_and_a_narrower_overlay_does_not() {
     check(Unreadable, None, "Step 1 of r1, exact");
     check(Overlaid(surge(1, 1)), Some(surge(1, 1)), "Compare");
     check(Plain, None, "Compare");
-    // Whatever keeps a content back that is there already keeps no step back, and all else does.
+    // The content is there already, so that only a blocker of all writes keeps its step back.
     let next = |input: &mut DecisionInput<'_>| input.overlay = Some(RolloutOverlay::Narrow(1));
     let released = |input: &mut DecisionInput<'_>| {
         next(input);

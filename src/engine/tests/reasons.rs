@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The way in which a reason is shown.
 #[derive(Debug, PartialEq, Eq)]
-enum Shown {
+enum ReasonDisplay {
     Refused,
     AtRest,
     Waiting,
@@ -22,17 +22,17 @@ fn words() -> Arc<str> {
     "x".into()
 }
 
-fn shown(reason: &Reason) -> Shown {
+fn shown(reason: &Reason) -> ReasonDisplay {
     match (reason.is_refusal(), reason.is_requested()) {
-        (true, false) => Shown::Refused,
-        (false, true) => Shown::AtRest,
-        (false, false) => Shown::Waiting,
+        (true, false) => ReasonDisplay::Refused,
+        (false, true) => ReasonDisplay::AtRest,
+        (false, false) => ReasonDisplay::Waiting,
         (true, true) => panic!("{reason}"),
     }
 }
 
 /// Checks the words of reasons that are all shown in one way.
-fn check(expected: &Shown, reasons: &[(Reason, &str)]) {
+fn check(expected: &ReasonDisplay, reasons: &[(Reason, &str)]) {
     for (reason, words) in reasons {
         assert_eq!((&shown(reason), &*reason.to_string()), (expected, *words), "{reason:?}");
     }
@@ -73,7 +73,7 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         (Reason::Prune(words()), "x"),
         (Reason::Confirm(words()), "x; see `rhumb prune list`"),
     ];
-    check(&Shown::Waiting, &reasons);
+    check(&ReasonDisplay::Waiting, &reasons);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_is_being_read_or_tried_again_waits() {
         (Reason::ReadingPeers, "reading what other sources of the cluster want"),
         (Reason::Observed, "the source has `observe: true`, so nothing is written"),
     ];
-    check(&Shown::Waiting, &reasons);
+    check(&ReasonDisplay::Waiting, &reasons);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_a_person_has_to_change_is_refused() {
              delete all objects of the release with generated values",
         ),
     ];
-    check(&Shown::Refused, &reasons);
+    check(&ReasonDisplay::Refused, &reasons);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn what_somebody_asked_for_is_at_rest() {
             "example.com/word is set on the live object: it is neither changed nor repaired until that is removed",
         ),
     ];
-    check(&Shown::AtRest, &reasons);
+    check(&ReasonDisplay::AtRest, &reasons);
 }
 
 #[test]

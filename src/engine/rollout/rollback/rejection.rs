@@ -560,7 +560,7 @@ mod tests {
             is_newest_content: false,
         };
         let content = desired(&config("a"), 1, "a");
-        // Those with one number mean the same.
+        // Replacements with one number mean the same.
         let all = [
             (1, Unread(release("r1"))),
             (1, Read(content, release("r1"))),
