@@ -10,7 +10,7 @@ use crate::engine::facts::entry::{ApiRefusal, TemporaryFailure};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-const SECOND_SET: &str = "applyset-second-v1";
+pub(super) const SECOND_SET: &str = "applyset-second-v1";
 const ONE_SECOND: Duration = Duration::from_secs(1);
 
 /// Returns a content whose file is called as its number.
@@ -23,9 +23,9 @@ fn paused() -> Option<Reason> {
 }
 
 /// One object, and all that is known of it.
-struct Scene {
+pub(super) struct Scene {
     id: ObjectId,
-    entry: ObjectEntry,
+    pub(super) entry: ObjectEntry,
     live: Option<LiveObject>,
     now: Instant,
 }
@@ -47,7 +47,7 @@ fn scene(wanted: &SharedDesiredObject) -> Scene {
 }
 
 /// Returns an object of which a newer content is wanted.
-fn changed() -> Scene {
+pub(super) fn changed() -> Scene {
     scene(&content(&config("a"), 2))
 }
 
@@ -57,12 +57,12 @@ fn at_rest() -> Scene {
 }
 
 impl Scene {
-    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    fn with_live(self, change: impl FnOnce(&mut LiveObject)) -> Self {
+    pub(super) fn with_live(self, change: impl FnOnce(&mut LiveObject)) -> Self {
         self.with(|scene| change(scene.live.as_mut().unwrap()))
     }
 
@@ -117,7 +117,7 @@ impl Scene {
     }
 
     /// Decides, and returns that in words.
-    fn decided(&self, change: impl FnOnce(&mut DecisionInput<'_>)) -> String {
+    pub(super) fn decided(&self, change: impl FnOnce(&mut DecisionInput<'_>)) -> String {
         let inventories: [Arc<str>; 2] = [SET, SECOND_SET].map(Arc::from);
         let mut input = DecisionInput {
             id: &self.id,
@@ -146,12 +146,12 @@ impl Scene {
     }
 
     #[track_caller]
-    fn check(&self, expected: &str) {
+    pub(super) fn check(&self, expected: &str) {
         assert_eq!(self.decided(|_| {}), expected);
     }
 
     #[track_caller]
-    fn check_with(&self, change: impl FnOnce(&mut DecisionInput<'_>), expected: &str) {
+    pub(super) fn check_with(&self, change: impl FnOnce(&mut DecisionInput<'_>), expected: &str) {
         assert_eq!(self.decided(change), expected);
     }
 }

@@ -13,6 +13,7 @@ mod confirmations;
 mod daemon_set_steps;
 mod deadlines;
 mod decision_inputs;
+mod decision_owners;
 mod decisions;
 mod dependencies;
 mod dry_run_impact;

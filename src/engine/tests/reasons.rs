@@ -275,3 +275,19 @@ fn a_write_names_the_version_that_it_was_decided_on() {
         assert_eq!(action.decided_on(), expected, "{action:?}");
     }
 }
+
+#[test]
+fn an_object_that_is_not_healthy_says_why_where_it_can() {
+    use crate::engine::decide::blockers::{health_words, is_healthy};
+    use crate::health::{Health, HealthStatus};
+
+    let a = config("a");
+    let there = World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1));
+    let check = |health: Health, expected: (bool, &str)| {
+        let live = LiveObject { health, ..there.clone() };
+        assert_eq!((is_healthy(&live), &*health_words(&live)), expected);
+    };
+    check(Health::current(), (true, "healthy"));
+    check(Health::new(HealthStatus::InProgress, ""), (false, "InProgress"));
+    check(Health::new(HealthStatus::Failed, "it crashes"), (false, "Failed: it crashes"));
+}
