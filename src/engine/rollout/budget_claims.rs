@@ -583,4 +583,15 @@ mod tests {
         record(&mut units, unit("a-v1", &[("a", "3", "2"), ("b", "3", "2")]));
         assert_eq!(units, [beside, other, unit("a-v1", &[("a", "3", "1"), ("b", "3", "2")])]);
     }
+
+    #[test]
+    fn a_record_ends_where_another_inventory_has_had_all_that_it_shares_since() {
+        let mut units = vec![unit("a-v1", &[("a", "2", "1"), ("c", "2", "1")])];
+        let mut moved = unit("a-v1", &[("a", "3", "2"), ("b", "3", "2")]);
+        let target = &mut moved.members.get_mut(&config("a")).unwrap().rollback_target;
+        let content = target.content_ref().unwrap().clone();
+        *target = RollbackTarget::FormerContent { content, inventory_id: "b-v1".into() };
+        record(&mut units, moved.clone());
+        assert_eq!(units, [moved]);
+    }
 }
