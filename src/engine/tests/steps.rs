@@ -379,9 +379,7 @@ fn only_pods_beyond_the_step_at_the_present_count_are_a_surplus() {
     };
     check("Deployment", (16, "surge=2 step=2"), 4, SurplusPods::None);
     check("Deployment", (16, "surge=2 step=2"), 6, SurplusPods::Shared(2));
-    check("Deployment", (8, "in-place=1 step=1"), 1, SurplusPods::None);
     check("Deployment", (8, "in-place=1 step=1"), 3, SurplusPods::Shared(2));
-    check("StatefulSet", (8, "partition=7 step=1"), 3, SurplusPods::Made(2));
     check("DaemonSet", (8, "on-delete step=1"), 3, SurplusPods::None);
 }
 
@@ -391,11 +389,9 @@ fn an_overlay_stands_for_a_step_that_there_is() {
     let check = |kind: &str, overlay: &str, expected: u32| {
         assert_eq!(steps(kind, &list).step_of(overlay.parse().unwrap()), expected, "{kind} {overlay}");
     };
-    check("Deployment", "surge=1 step=1", 1);
     check("Deployment", "surge=1 step=2", 2);
     check("Deployment", "surge=1 step=3", 2);
     check("Deployment", "narrow=1", 1);
-    check("DaemonSet", "on-delete step=3", 3);
     check("DaemonSet", "on-delete step=4", 3);
 }
 
