@@ -474,14 +474,14 @@ mod tests {
         check_target(Some(&word), Some("b-v1"), former);
         check_target(Some("x@r0"), None, RollbackTarget::Unknown);
         check_target(Some("x@r0"), Some("b-v1"), RollbackTarget::Unknown);
-        let check_restart = |text: &str, expected: Option<Option<ContentHash>>| {
-            let member = read(serde_json::json!({"restarted": text}));
-            let expected = expected.map(|before| ConfigRestart { data: hash, foreign: hash, before });
+        let restart = |before: Option<ContentHash>| Some(ConfigRestart { data: hash, foreign: hash, before });
+        let check_restart = |text: &str, expected: Option<ConfigRestart>| {
+            let member = read(serde_json::json!({ "restarted": text }));
             assert_eq!(member.restarted, expected, "{text}");
         };
-        check_restart(&format!("{hash}@{hash}@{hash}"), Some(Some(hash)));
-        check_restart(&format!("{hash}@{hash}"), Some(None));
-        check_restart(&format!("{hash}@{hash}@x"), Some(None));
+        check_restart(&format!("{hash}@{hash}@{hash}"), restart(Some(hash)));
+        check_restart(&format!("{hash}@{hash}"), restart(None));
+        check_restart(&format!("{hash}@{hash}@x"), restart(None));
         check_restart(&format!("{hash}@x"), None);
         check_restart(&hash.to_string(), None);
         assert_eq!(read(serde_json::json!({"content": "x"})).content, Some(ContentHash::UNREADABLE));

@@ -14,11 +14,11 @@ pub(super) const SECOND_SET: &str = "applyset-second-v1";
 const ONE_SECOND: Duration = Duration::from_secs(1);
 
 /// Returns a content whose file is called as its number.
-fn content(id: &ObjectId, number: u32) -> SharedDesiredObject {
+pub(super) fn content(id: &ObjectId, number: u32) -> SharedDesiredObject {
     desired(id, number, &number.to_string())
 }
 
-fn paused() -> Option<Reason> {
+pub(super) fn paused() -> Option<Reason> {
     Some(Reason::Paused("it is paused".into()))
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Scene {
 
 /// Returns an object that shows its first content, as it was accepted, and of which another one is
 /// wanted.
-fn scene(wanted: &SharedDesiredObject) -> Scene {
+pub(super) fn scene(wanted: &SharedDesiredObject) -> Scene {
     let id = wanted.id.clone();
     let accepted = content(&id, 1);
     let live = World::live(&id, &WorldObject::settled(accepted.hash, "r1", 1));
@@ -71,7 +71,7 @@ impl Scene {
     }
 
     /// Records the verdict about the fields of the content that is shown.
-    fn verified(self, cover: FieldOwnership) -> Self {
+    pub(super) fn verified(self, cover: FieldOwnership) -> Self {
         self.with(|scene| {
             let live = scene.live.as_ref().unwrap();
             scene.entry.verified = Some(VerifiedOwnership {
@@ -109,7 +109,7 @@ impl Scene {
     }
 
     /// Records repairs of so many seconds ago.
-    fn repaired(self, ages: &[u64]) -> Self {
+    pub(super) fn repaired(self, ages: &[u64]) -> Self {
         self.with(|scene| {
             let at = |age: &u64| scene.now.checked_sub(Duration::from_secs(*age)).unwrap();
             scene.entry.repairs = ages.iter().map(at).collect();
@@ -462,7 +462,7 @@ fn what_cannot_be_used_is_reported_and_what_was_there_stays_defended() {
 }
 
 /// Returns a workload of which a newer content with the same pod template is wanted.
-fn same_template() -> Scene {
+pub(super) fn same_template() -> Scene {
     let web = workload("web");
     let template = content(&web, 1).template;
     scene(&Arc::new(DesiredObject { template, ..(*content(&web, 2)).clone() }))

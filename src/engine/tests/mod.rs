@@ -14,6 +14,7 @@ mod daemon_set_steps;
 mod deadlines;
 mod decision_inputs;
 mod decision_owners;
+mod decision_restarts;
 mod decisions;
 mod dependencies;
 mod dry_run_impact;
