@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde::de::value::{Error, I64Deserializer};
 use serde_json::json;
 
-use super::world::{FIRST, workload};
+use super::world::{FIRST, id, workload};
 use crate::engine::{
     BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, PodAmount, SlotPriority, SlotRequest, SourceId,
     WorkloadLoad, grant_slots,
@@ -385,4 +385,33 @@ fn an_amount_is_read_as_it_is_written() {
         let read = PodAmount::deserialize(I64Deserializer::<Error>::new(number)).ok();
         assert_eq!(read, expected, "{number}");
     }
+}
+
+#[test]
+fn whoever_waits_for_pods_holds_back_only_those_that_take_some_under_the_same_bound() {
+    use SlotPriority::NewContent;
+    let shop = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 2) };
+    let elsewhere = SlotRequest { id: id("apps", "Deployment", "other", "b"), ..ask(NewContent, 1, "b", 1) };
+    let asks =
+        [ask(NewContent, 0, "a", 2), elsewhere, ask(NewContent, 2, "c", 1), ask(NewContent, 3, "d", 0)];
+    let waits = "1 of at most 2 pods in namespace shop are unavailable, and this one takes down 2 more";
+    let expected = [("a", waits), ("b", "start"), ("c", "Deployment shop/a goes first"), ("d", "start")];
+    check(&asks, &[load("x", BudgetSlot::None, 1)], &[cluster(9, 9), shop], 9, &expected);
+}
+
+#[test]
+fn a_bound_applies_to_its_own_scope() {
+    let source = |number: usize| BudgetScope::Source(SourceId::new(number), "shop".into());
+    let check = |scope: &BudgetScope, of: Option<usize>, namespace: &str, expected: bool| {
+        let id = id("apps", "Deployment", namespace, "a");
+        assert_eq!(scope.applies_to(&id, of.map(SourceId::new)), expected, "{scope:?} {of:?} {id}");
+    };
+    check(&BudgetScope::Cluster, None, "", true);
+    check(&source(1), Some(1), "shop", true);
+    check(&source(1), Some(2), "shop", false);
+    check(&source(1), None, "shop", false);
+    let shop = BudgetScope::Namespace("shop".into());
+    check(&shop, None, "shop", true);
+    check(&shop, Some(1), "other", false);
+    check(&shop, Some(1), "", false);
 }
