@@ -154,7 +154,7 @@ fn a_cause_is_kept_up_to_its_bound() {
 }
 
 #[test]
-fn each_replacement_says_what_keeps_the_newest_content_back_and_what_is_to_be_known() {
+fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
     let release = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
     let check = |replacement: ReplacementContent, blocker: Option<Reason>, reason: [Option<Reason>; 2]| {
         for (is_newest_content, reason) in [false, true].into_iter().zip(reason) {
