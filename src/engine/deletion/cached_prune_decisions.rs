@@ -251,3 +251,68 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    fn config(number: usize) -> ObjectId {
+        ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), &number.to_string())
+    }
+
+    /// Returns the decisions about so many candidates, the first of which go.
+    fn decided(going: usize, staying: usize) -> CachedPruneDecisions {
+        let decision = |number: usize| {
+            if number < going { PruneDecision::Delete } else { PruneDecision::Keep("it stays".into()) }
+        };
+        CachedPruneDecisions {
+            decisions: (0..going + staying).map(|number| (config(number), decision(number))).collect(),
+            undone: going,
+            is_stale: false,
+            ..CachedPruneDecisions::default()
+        }
+    }
+
+    #[test]
+    fn the_others_are_judged_again_when_an_eighth_of_them_is_gone_or_the_last_that_was_to_go() {
+        let check = |going: usize, staying: usize, gone: usize, expected: bool| {
+            let mut cached = decided(going, staying);
+            for number in 0..gone {
+                assert!(cached.remove_deleted(&config(number)), "{number}");
+            }
+            assert_eq!(cached.is_due(), expected, "{going} {staying} {gone}");
+        };
+        check(0, 1, 0, false);
+        check(1, 100, 0, false);
+        check(1, 100, 1, true);
+        check(2, 8, 1, false);
+        check(2, 7, 1, true);
+        check(4, 15, 2, false);
+        check(4, 14, 2, true);
+        assert!(CachedPruneDecisions::default().is_due(), "nothing was judged yet");
+        let mut stale = decided(1, 100);
+        stale.mark_stale();
+        assert!(stale.is_due());
+    }
+
+    #[test]
+    fn only_a_candidate_that_was_to_go_is_gone_as_decided() {
+        let mut cached = decided(1, 1);
+        let facts = CandidateFacts {
+            uid: Uid("1".into()),
+            prune_timing: PruneTiming::AfterUnit,
+            is_unproven: false,
+            accepted: None,
+            is_unread: false,
+        };
+        cached.facts = [(config(0), facts.clone()), (config(1), facts)].into();
+        assert!(!cached.remove_deleted(&config(1)), "it was to stay");
+        assert!(!cached.remove_deleted(&config(2)), "nobody has decided about it");
+        assert_eq!((cached.decisions.len(), cached.deleted, cached.undone), (2, 0, 1));
+        assert!(cached.remove_deleted(&config(0)));
+        assert!(!cached.remove_deleted(&config(0)), "it is gone already");
+        assert_eq!((cached.deleted, cached.undone), (1, 0));
+        assert!(cached.decisions.keys().eq([&config(1)]) && cached.facts.keys().eq([&config(1)]));
+    }
+}

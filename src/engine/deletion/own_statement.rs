@@ -232,3 +232,29 @@ fn merge_progress(progress: SourceProgress, recorded: Option<&SourceStatement>) 
         (progress, _) => progress,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Revision;
+
+    #[test]
+    fn a_revision_that_was_read_completely_stays_until_a_newer_one_is() {
+        let of = |repository: &str, read: Option<&str>| SourceProgress::Revision {
+            repository: repository.into(),
+            read: read.map(Revision::new),
+        };
+        let check = |now: SourceProgress, before: Option<SourceProgress>, expected: SourceProgress| {
+            let recorded = before.map(|progress| SourceStatement { progress, ..SourceStatement::default() });
+            assert_eq!(merge_progress(now, recorded.as_ref()), expected, "{recorded:?}");
+        };
+        let unread = || of("shop", None);
+        check(unread(), None, unread());
+        check(unread(), Some(of("shop", Some("r1"))), of("shop", Some("r1")));
+        check(unread(), Some(unread()), unread());
+        check(unread(), Some(of("other", Some("r1"))), unread());
+        check(unread(), Some(SourceProgress::Unversioned), unread());
+        check(of("shop", Some("r2")), Some(of("shop", Some("r1"))), of("shop", Some("r2")));
+        check(SourceProgress::Unversioned, Some(of("shop", Some("r1"))), SourceProgress::Unversioned);
+    }
+}

@@ -309,3 +309,23 @@ fn is_named_after(definition: &str, kind: &GroupKind) -> bool {
         .split_once('.')
         .is_some_and(|(plural, group)| group == &*kind.group && plural.starts_with(stem))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_named_after_its_kind_as_english_goes() {
+        let check = |definition: &str, group: &str, kind: &str, expected: bool| {
+            let found = is_named_after(definition, &GroupKind::new(group, kind));
+            assert_eq!(found, expected, "{definition} {group} {kind}");
+        };
+        check("widgets.example.com", "example.com", "Widget", true);
+        check("policies.example.com", "example.com", "Policy", true);
+        check("gateways.example.com", "example.com", "Gateway", true);
+        check("widgets.example.com", "example.org", "Widget", false);
+        check("widgets.example.com", "com", "Widget", false);
+        check("gadgets.example.com", "example.com", "Widget", false);
+        check("widgets", "", "Widget", false);
+    }
+}

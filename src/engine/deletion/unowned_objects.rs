@@ -39,3 +39,29 @@ impl UnownedObjects {
         self.by_source.get(&source).into_iter().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+
+    #[test]
+    fn an_object_is_listed_for_each_source_that_wants_it_now() {
+        let config = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
+        let (first, second) = (SourceId::new(0), SourceId::new(1));
+        let mut objects = UnownedObjects::default();
+        let mut check = |name: &str, sources: &[SourceId], expected: [&[&str]; 2]| {
+            objects.record(&config(name), sources.iter().copied().collect());
+            let listed = [first, second]
+                .map(|source| objects.of(source).map(|id| id.name().to_owned()).collect::<Vec<_>>());
+            assert_eq!(listed.each_ref().map(Vec::as_slice), expected, "{name} {sources:?}");
+        };
+        check("a", &[first], [&["a"], &[]]);
+        check("a", &[first], [&["a"], &[]]);
+        check("b", &[first, second], [&["a", "b"], &["b"]]);
+        check("a", &[second], [&["b"], &["a", "b"]]);
+        check("b", &[], [&[], &["a"]]);
+        check("b", &[], [&[], &["a"]]);
+        check("b", &[first], [&["b"], &["a"]]);
+    }
+}

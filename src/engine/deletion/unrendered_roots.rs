@@ -95,4 +95,18 @@ mod tests {
         let top_root = "not pruned: root . does not render, and the object came from it";
         check(Some(&top), &[root("kustomization.yaml", Some("web"))], Some(top_root));
     }
+
+    #[test]
+    fn an_object_is_of_a_root_by_its_folder_or_by_its_own_path_in_it() {
+        let check = |origin: &ManifestOrigin, expected: bool| {
+            let found = is_of_root(origin, &root("a/kustomization.yaml", None));
+            assert_eq!(found, expected, "{origin:?}");
+        };
+        check(&rendered("a/kustomization.yml#gone", "a"), true);
+        check(&ManifestOrigin::of_file("a/kustomization.yaml#gone"), true);
+        check(&ManifestOrigin::of_file("a/kustomization.yaml"), false);
+        check(&ManifestOrigin::of_file("a/kustomization.yaml.bak#gone"), false);
+        check(&ManifestOrigin::of_file("b/kustomization.yaml#gone"), false);
+        check(&rendered("b/kustomization.yaml#gone", "b"), false);
+    }
 }

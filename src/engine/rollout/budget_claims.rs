@@ -542,3 +542,56 @@ fn record(units: &mut Vec<ReleaseUnit>, mut unit: ReleaseUnit) {
     *units = others;
     units.push(unit);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::world::config;
+    use crate::engine::{ContentRef, UnitMember};
+    use crate::object::Revision;
+
+    /// Returns a unit of objects, each with its content and the one that it goes back to.
+    fn unit(inventory_id: &str, members: &[(&str, &str, &str)]) -> ReleaseUnit {
+        let hash = |text: &str| ContentHash::hash_bytes(text.as_bytes());
+        let member = |(name, content, good): &(&str, &str, &str)| {
+            let release = ContentRef { hash: hash(good), revision: Revision::new(good) };
+            let rollback_target = RollbackTarget::Content(release);
+            (config(name), UnitMember { content: Some(hash(content)), rollback_target, restarted: None })
+        };
+        let members = members.iter().map(member).collect();
+        ReleaseUnit { inventory_id: inventory_id.into(), revision: Revision::new("r"), members }
+    }
+
+    #[test]
+    fn a_record_is_of_a_unit_whose_contents_it_names() {
+        let (a, b, c) = (("a", "2", "1"), ("b", "2", "1"), ("c", "2", "1"));
+        let check = |inventory_id: &str, known: &[(&str, &str, &str)], expected: bool| {
+            let known = unit(inventory_id, known);
+            assert_eq!(has_contents_of(&known, &unit("a-v1", &[a, b])), expected, "{known:?}");
+        };
+        check("a-v1", &[a, b], true);
+        check("a-v1", &[a, b, c], true);
+        check("a-v1", &[a], false);
+        check("a-v1", &[a, ("b", "3", "1")], false);
+        check("b-v1", &[a, b], false);
+    }
+
+    #[test]
+    fn units_of_an_inventory_that_share_an_object_are_one() {
+        let (beside, other) = (unit("a-v1", &[("x", "2", "1")]), unit("b-v1", &[("a", "2", "1")]));
+        let mut units = vec![unit("a-v1", &[("a", "2", "1")]), beside.clone(), other.clone()];
+        record(&mut units, unit("a-v1", &[("a", "3", "2"), ("b", "3", "2")]));
+        assert_eq!(units, [beside, other, unit("a-v1", &[("a", "3", "1"), ("b", "3", "2")])]);
+    }
+
+    #[test]
+    fn a_record_ends_where_another_inventory_has_had_all_that_it_shares_since() {
+        let mut units = vec![unit("a-v1", &[("a", "2", "1"), ("c", "2", "1")])];
+        let mut moved = unit("a-v1", &[("a", "3", "2"), ("b", "3", "2")]);
+        let target = &mut moved.members.get_mut(&config("a")).unwrap().rollback_target;
+        let content = target.content_ref().unwrap().clone();
+        *target = RollbackTarget::FormerContent { content, inventory_id: "b-v1".into() };
+        record(&mut units, moved.clone());
+        assert_eq!(units, [moved]);
+    }
+}

@@ -468,3 +468,97 @@ impl Rollouts {
         if fresh && is_workload(id) { published.min(*seen) } else { published }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::GroupKind;
+
+    fn workload(name: &str) -> ObjectId {
+        ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name)
+    }
+
+    fn tally() -> BudgetTally {
+        BudgetTally {
+            inventory_id: "a-v1".into(),
+            name: "shop".into(),
+            pods: 100,
+            pods_in: [(Arc::from("shop"), 100)].into(),
+            unavailable: [(workload("api"), 2)].into(),
+            rest: 1,
+            at: Some(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[test]
+    fn a_tally_is_empty_only_without_any_pod() {
+        let check = |pods: u32, named: u32, rest: u32, expected: (bool, bool)| {
+            let named = Some(named).filter(|count| *count > 0);
+            let unavailable = named.map(|count| (workload("api"), count)).into_iter().collect();
+            let tally = BudgetTally { pods, unavailable, rest, ..BudgetTally::default() };
+            assert_eq!((tally.is_empty(), tally.has_unavailable_pods()), expected, "{tally:?}");
+        };
+        check(0, 0, 0, (true, false));
+        check(1, 0, 0, (false, false));
+        check(0, 1, 0, (false, true));
+        check(0, 0, 1, (false, true));
+    }
+
+    #[test]
+    fn a_tally_is_published_again_where_it_says_something_else() {
+        let check = |change: &dyn Fn(&mut BudgetTally), expected: bool| {
+            let mut now = tally();
+            change(&mut now);
+            assert_eq!(now.is_news_after(&tally()), expected, "{now:?}");
+            let worth = is_worth_writing(&[tally(), now.clone()], &[tally(), tally()]);
+            assert_eq!(worth, expected, "{now:?}");
+        };
+        check(&|_| {}, false);
+        // A few pods more or fewer of all are not worth a write.
+        for (pods, expected) in [(94, true), (95, false), (105, false), (106, true)] {
+            check(&|now| now.pods = pods, expected);
+            check(&|now| now.pods_in = [(Arc::from("shop"), pods)].into(), expected);
+        }
+        check(&|now| now.pods_in = [(Arc::from("other"), 100)].into(), true);
+        check(&|now| now.pods_in.clear(), true);
+        check(&|now| now.inventory_id = "b-v1".into(), true);
+        check(&|now| now.name = "other".into(), true);
+        check(&|now| now.unavailable = [(workload("api"), 1)].into(), true);
+        check(&|now| now.rest = 0, true);
+        let seconds = |count: i64| Timestamp::from_second(count).ok();
+        check(&|now| now.at = seconds(6 * 3600), true);
+        check(&|now| now.at = seconds(6 * 3600 - 1), false);
+        check(&|now| now.at = None, false);
+    }
+
+    #[test]
+    fn a_source_that_comes_or_goes_is_worth_a_write() {
+        assert!(is_worth_writing(&[tally()], &[]));
+        assert!(is_worth_writing(&[], &[tally()]));
+        assert!(!is_worth_writing(&[], &[]));
+    }
+
+    #[test]
+    fn what_is_nothing_is_not_written() {
+        let empty = BudgetTally {
+            pods_in: BTreeMap::new(),
+            unavailable: BTreeMap::new(),
+            rest: 0,
+            at: None,
+            ..tally()
+        };
+        let text = serde_json::to_value(BudgetTallyText::of(&empty)).unwrap();
+        assert_eq!(text, json!({"source": "a-v1", "name": "shop", "pods": 100}));
+    }
+
+    #[test]
+    fn pods_of_what_cannot_be_read_are_those_of_workloads_that_are_not_named() {
+        let read = |text: Value| serde_json::from_value::<BudgetTallyText>(text).unwrap().read();
+        let away = json!({"Deployment.apps/shop/api": 2, "api": 3, "": 4});
+        let tally = read(json!({"source": "a-v1", "unavailable": away, "rest": 1}));
+        assert_eq!(tally.unavailable, BTreeMap::from([(workload("api"), 2)]));
+        assert_eq!(tally.rest, 8);
+    }
+}

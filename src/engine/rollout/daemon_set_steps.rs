@@ -566,3 +566,35 @@ fn held_step(live: &LiveObject) -> Option<u32> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ReplicaStatus;
+    use crate::engine::tests::world::{World, WorldObject, desired, id};
+
+    #[test]
+    fn pods_that_are_ready_and_not_available_yet_are_too_young() {
+        let agent = id("apps", "DaemonSet", "shop", "agent");
+        let live = World::live(&agent, &WorldObject::settled(desired(&agent, 1, "a").hash, "r1", 1));
+        let check = |replicas: u32, available: u32, ready: &[&str], expected: u32| {
+            let (host, template) = (NodeState::Ready, TemplateVersion::Newest);
+            let pod = |node: &&str, state| NodePod {
+                name: (*node).into(),
+                node: (*node).into(),
+                host,
+                template,
+                state,
+            };
+            let mut pods: Vec<NodePod> = ready.iter().map(|node| pod(node, PodAvailability::Ready)).collect();
+            pods.push(pod(&"z", PodAvailability::InTrouble));
+            let status = ReplicaStatus { replicas, available, ..ReplicaStatus::default() };
+            let live = LiveObject { replica_status: Some(status), ..live.clone() };
+            assert_eq!(count_too_young(&live, &pods), expected, "{replicas} {available} {ready:?}");
+        };
+        check(4, 1, &["a", "b", "c"], 2);
+        check(4, 3, &["a", "b", "c"], 0);
+        check(2, 1, &["a", "b", "c"], 1);
+        check(4, 0, &["a", "a"], 1);
+    }
+}

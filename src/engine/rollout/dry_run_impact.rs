@@ -137,3 +137,37 @@ fn restarted_by(impact: Impact) -> bool {
 fn is_stepped(live: &LiveObject) -> bool {
     live.overlay == RolloutOverlayState::Unreadable || is_at_step(live)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::RolloutOverlay;
+    use crate::engine::tests::world::{World, WorldObject, desired, workload};
+
+    #[test]
+    fn only_pods_that_are_replaced_are_restarted() {
+        for (kind, expected) in [
+            (ImpactKind::None, false),
+            (ImpactKind::InPlace, false),
+            (ImpactKind::Scale, false),
+            (ImpactKind::Restart, true),
+            (ImpactKind::Recreate, true),
+        ] {
+            assert_eq!(restarted_by(Impact { kind, pods: 3 }), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn an_overlay_that_is_not_understood_may_hold_pods_as_a_step_does() {
+        let web = workload("web");
+        let live = World::live(&web, &WorldObject::settled(desired(&web, 1, "web").hash, "r1", 1));
+        for (overlay, expected) in [
+            (RolloutOverlayState::Plain, false),
+            (RolloutOverlayState::Unreadable, true),
+            (RolloutOverlayState::Overlaid(RolloutOverlay::Narrow(1)), false),
+            (RolloutOverlayState::Overlaid(RolloutOverlay::OnDelete { step: 1 }), true),
+        ] {
+            assert_eq!(is_stepped(&LiveObject { overlay, ..live.clone() }), expected, "{overlay:?}");
+        }
+    }
+}

@@ -272,3 +272,59 @@ fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
         .as_deref()
         .filter(|pods| rollout.min_resource_version.is_some_and(|written| pods.rv >= written))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Readiness, ResourceVersion};
+
+    #[test]
+    fn pods_count_from_the_version_of_the_write_on() {
+        let pods = |rv: u64| WorkloadPods {
+            rv: ResourceVersion(rv),
+            newest: None,
+            current: None,
+            pods: Box::default(),
+            sets: Box::default(),
+            last_failed: None,
+            creation_failure: None,
+        };
+        let check = |written: Option<u64>, reported: Option<u64>, expected: bool| {
+            let mut rollout = Rollout::new(BudgetSlot::Taken, 0, None, written.map(ResourceVersion));
+            rollout.pods = reported.map(|rv| Arc::new(pods(rv)));
+            assert_eq!(own_pods(&rollout).is_some(), expected, "{written:?} {reported:?}");
+        };
+        check(Some(5), Some(4), false);
+        check(Some(5), Some(5), true);
+        check(Some(5), Some(6), true);
+        check(None, Some(6), false);
+        check(Some(5), None, false);
+    }
+
+    #[test]
+    fn a_pod_that_is_not_ready_says_why_where_that_is_known() {
+        let check = |why: Option<&str>, expected: &str| {
+            let pod = PodFacts {
+                name: "web-1".into(),
+                uid: Uid("1".into()),
+                rv: ResourceVersion(1),
+                revision: None,
+                node: None,
+                ready: Readiness::NotReady,
+                steady_since: None,
+                restarts: 0,
+                new_restarts: 0,
+                restarted: None,
+                container_failure: None,
+                failure: None,
+                has_ended: false,
+                terminating: false,
+                unschedulable: None,
+                unready: why.map(Arc::from),
+            };
+            assert_eq!(unready_text(&pod), expected);
+        };
+        check(Some("its probe fails"), "; pod web-1: its probe fails");
+        check(None, "; pod web-1: it is not ready");
+    }
+}

@@ -232,4 +232,58 @@ mod tests {
         let expected = [("a", member("3", "1")), ("b", member("2", "1")), ("c", member("3", "2"))];
         assert_eq!(newer, unit(&expected));
     }
+
+    #[test]
+    fn the_data_before_a_restart_are_those_before_the_older_one() {
+        let hash = |text: &str| ContentHash::hash_bytes(text.as_bytes());
+        let restart = |before: Option<&str>| {
+            let (data, foreign) = (hash("data"), hash("foreign"));
+            Some(ConfigRestart { data, foreign, before: before.map(hash) })
+        };
+        let check = |newer: Option<ConfigRestart>, older: Option<ConfigRestart>, expected| {
+            let member =
+                |restarted| UnitMember { content: None, rollback_target: RollbackTarget::Absent, restarted };
+            let mut found = member(newer);
+            found.inherit_from(&member(older));
+            assert_eq!(found, member(expected));
+        };
+        check(restart(Some("2")), restart(Some("1")), restart(Some("1")));
+        check(restart(Some("2")), restart(None), restart(None));
+        check(restart(Some("2")), None, restart(Some("2")));
+        check(None, restart(Some("1")), None);
+    }
+
+    #[test]
+    fn a_member_keeps_its_content_where_a_rollback_puts_back_the_same() {
+        let hash = |text: &str| ContentHash::hash_bytes(text.as_bytes());
+        let good = || ContentRef { hash: hash("1"), revision: Revision::new("r1") };
+        let former = RollbackTarget::FormerContent { content: good(), inventory_id: "b-v1".into() };
+        for (content, rollback_target, expected) in [
+            (Some("1"), RollbackTarget::Content(good()), true),
+            (Some("1"), former, true),
+            (Some("2"), RollbackTarget::Content(good()), false),
+            (None, RollbackTarget::Content(good()), false),
+            (None, RollbackTarget::Absent, false),
+            (Some("1"), RollbackTarget::Unknown, false),
+        ] {
+            let member = UnitMember { content: content.map(hash), rollback_target, restarted: None };
+            assert_eq!(member.keeps_content(), expected, "{member:?}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_in_the_unit_of_its_own_inventory() {
+        let unit = |inventory_id: &str, name: &str| {
+            let member =
+                UnitMember { content: None, rollback_target: RollbackTarget::Absent, restarted: None };
+            let members = [(config(name), member)].into();
+            ReleaseUnit { inventory_id: inventory_id.into(), revision: Revision::new("r1"), members }
+        };
+        let units = vec![unit("b-v1", "a"), unit("a-v1", "b"), unit("a-v1", "a")];
+        let ledger = RolloutLedger { units: units.clone(), ..RolloutLedger::default() };
+        assert_eq!(ledger.unit_of("a-v1", &config("a")), Some(&units[2]));
+        assert_eq!(ledger.unit_of("b-v1", &config("a")), Some(&units[0]));
+        assert_eq!(ledger.unit_of("b-v1", &config("b")), None);
+        assert_eq!(ledger.unit_of("a-v1", &config("c")), None);
+    }
 }

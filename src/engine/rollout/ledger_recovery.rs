@@ -191,3 +191,118 @@ impl Engine {
         !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::facts::authors::AuthoredRevision;
+    use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
+    use crate::engine::rollout::start_rate::RolloutStart;
+    use crate::engine::tests::world::{config, workload};
+    use crate::engine::{Authorship, HashCiphers};
+    use crate::object::{ContentHash, Revision};
+
+    fn claim(content: &str) -> RolloutClaim {
+        RolloutClaim {
+            inventory_id: "a-v1".into(),
+            holder: "one".into(),
+            rollout_key: ContentHash::hash_bytes(content.as_bytes()),
+            additional_unavailable: 1,
+            holder_exited: false,
+        }
+    }
+
+    fn unit(inventory_id: &str, names: &[&str]) -> ReleaseUnit {
+        let member =
+            || UnitMember { content: None, rollback_target: RollbackTarget::Absent, restarted: None };
+        ReleaseUnit {
+            inventory_id: inventory_id.into(),
+            revision: Revision::new("r1"),
+            members: names.iter().map(|name| (config(name), member())).collect(),
+        }
+    }
+
+    fn commit(revision: &str) -> AuthoredRevision {
+        let authored = Authorship::of("Ann", "Bake a cake");
+        AuthoredRevision { inventory_id: "a-v1".into(), revision: Revision::new(revision), authored }
+    }
+
+    fn tally(inventory_id: &str, pods: u32) -> BudgetTally {
+        BudgetTally { inventory_id: inventory_id.into(), pods, ..BudgetTally::default() }
+    }
+
+    fn start(name: &str, second: i64) -> RolloutStart {
+        let at = Timestamp::from_second(second).unwrap();
+        RolloutStart { id: workload(name), inventory_id: "a-v1".into(), at, clock: "here".into() }
+    }
+
+    fn lost() -> RolloutLedger {
+        RolloutLedger {
+            claims: [(workload("a"), claim("1")), (workload("b"), claim("2"))].into(),
+            units: vec![unit("a-v1", &["a"]), unit("a-v1", &["b", "c"]), unit("b-v1", &["a"])],
+            history: vec![unit("a-v1", &["old"])],
+            commits: vec![commit("r0")],
+            tallies: vec![tally("a-v1", 1), tally("b-v1", 2)],
+            starts: vec![start("a", 5), start("b", 1)],
+            ..RolloutLedger::default()
+        }
+    }
+
+    #[test]
+    fn a_ledger_takes_over_what_it_lacks_of_the_one_before() {
+        let mut found = RolloutLedger {
+            claims: [(workload("a"), claim("3"))].into(),
+            units: vec![unit("a-v1", &["c"])],
+            tallies: vec![tally("b-v1", 9)],
+            starts: vec![start("c", 3), start("a", 5)],
+            ..RolloutLedger::default()
+        };
+        found.recover(&lost());
+        let expected = RolloutLedger {
+            claims: [(workload("a"), claim("3")), (workload("b"), claim("2"))].into(),
+            units: vec![unit("a-v1", &["c"]), unit("a-v1", &["a"]), unit("b-v1", &["a"])],
+            history: vec![unit("a-v1", &["old"])],
+            commits: vec![commit("r0")],
+            tallies: vec![tally("b-v1", 9), tally("a-v1", 1)],
+            starts: vec![start("b", 1), start("c", 3), start("a", 5)],
+            ..RolloutLedger::default()
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_history_that_goes_on_takes_nothing_of_the_one_before() {
+        let (history, commits) = (vec![unit("a-v1", &["new"])], vec![commit("r1")]);
+        let mut found =
+            RolloutLedger { history: history.clone(), commits: commits.clone(), ..RolloutLedger::default() };
+        found.recover(&lost());
+        assert_eq!((found.history, found.commits), (history, commits));
+    }
+
+    #[test]
+    fn a_ledger_is_blank_where_it_says_nothing_at_all() {
+        let read = |text: &str| RolloutLedger::parse(text, &HashCiphers::default()).unwrap();
+        assert!(read("{}").is_blank());
+        assert!(!read(r#"{"begun": "2030-01-01T00:00:00Z"}"#).is_blank());
+        assert!(!read(r#"{"claims": ["unreadable"]}"#).is_blank());
+        assert!(!lost().is_blank());
+    }
+
+    #[test]
+    fn a_new_ledger_is_relied_on_after_its_delay_and_once_it_lacks_nothing() {
+        let begun = Instant::now();
+        let check = |since: Option<Instant>, lacks: bool, passed: Duration, expected: Option<u64>| {
+            let recovery = LedgerRecovery { since, lacks, ..LedgerRecovery::default() };
+            let found = recovery.remaining_time(begun + passed);
+            assert_eq!(found, expected.map(Duration::from_secs), "{recovery:?} {passed:?}");
+            assert_eq!(recovery.is_complete(), !lacks);
+        };
+        let second = Duration::from_secs(1);
+        for lacks in [false, true] {
+            check(None, lacks, Duration::ZERO, None);
+            check(Some(begun), lacks, Duration::ZERO, Some(8));
+            check(Some(begun), lacks, NEW_LEDGER_DELAY.saturating_sub(second), Some(1));
+            check(Some(begun), lacks, NEW_LEDGER_DELAY, lacks.then_some(0));
+        }
+    }
+}

@@ -452,6 +452,55 @@ mod tests {
         assert!(words.starts_with("source \u{e9}") && words.len() < 3 * MAX_NAME_BYTES, "{words}");
     }
 
+    #[test]
+    fn what_cannot_be_read_of_a_unit_is_not_known() {
+        let (hash, seals) = (ContentHash::hash_bytes(b"a"), HashCiphers::default());
+        let read = |mut member: Value| {
+            member["object"] = "ConfigMap/shop/env".into();
+            let unit = serde_json::json!({"source": "a-v1", "revision": "r1", "members": [member]});
+            let unit = serde_json::from_value::<UnitText>(unit).unwrap().read(&seals);
+            unit.members[&config("env")].clone()
+        };
+        let check_target = |good: Option<&str>, inventory: Option<&str>, expected: RollbackTarget| {
+            let member = read(serde_json::json!({"good": good, "goodInventory": inventory}));
+            assert_eq!(member.rollback_target, expected, "{good:?} {inventory:?}");
+        };
+        let content = ContentRef { hash, revision: Revision::new("r0") };
+        let former = RollbackTarget::FormerContent { content: content.clone(), inventory_id: "b-v1".into() };
+        let word = format!("{hash}@r0");
+        check_target(None, None, RollbackTarget::Unknown);
+        check_target(Some("absent"), None, RollbackTarget::Absent);
+        check_target(Some(&word), None, RollbackTarget::Content(content));
+        check_target(Some(&word), Some("b-v1"), former);
+        check_target(Some("x@r0"), None, RollbackTarget::Unknown);
+        check_target(Some("x@r0"), Some("b-v1"), RollbackTarget::Unknown);
+        let restart = |before: Option<ContentHash>| Some(ConfigRestart { data: hash, foreign: hash, before });
+        let check_restart = |text: &str, expected: Option<ConfigRestart>| {
+            let member = read(serde_json::json!({ "restarted": text }));
+            assert_eq!(member.restarted, expected, "{text}");
+        };
+        check_restart(&format!("{hash}@{hash}@{hash}"), restart(Some(hash)));
+        check_restart(&format!("{hash}@{hash}"), restart(None));
+        check_restart(&format!("{hash}@{hash}@x"), restart(None));
+        check_restart(&format!("{hash}@x"), None);
+        check_restart(&hash.to_string(), None);
+        assert_eq!(read(serde_json::json!({"content": "x"})).content, Some(ContentHash::UNREADABLE));
+        assert_eq!(read(serde_json::json!({})).content, None);
+    }
+
+    #[test]
+    fn a_restart_of_unknown_data_before_is_read_as_it_is_written() {
+        let (hash, seals) = (ContentHash::hash_bytes(b"a"), HashCiphers::default());
+        let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: None });
+        let member = UnitMember { content: Some(hash), rollback_target: RollbackTarget::Absent, restarted };
+        let unit = ReleaseUnit {
+            inventory_id: "a-v1".into(),
+            revision: Revision::new("r1"),
+            members: [(config("env"), member)].into(),
+        };
+        assert_eq!(UnitText::of(&unit, &seals).unwrap().read(&seals), unit);
+    }
+
     fn tally(away: &ObjectId, at: Timestamp) -> BudgetTally {
         BudgetTally {
             inventory_id: "a-v1".into(),

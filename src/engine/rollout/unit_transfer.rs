@@ -308,3 +308,62 @@ pub(in crate::engine) fn inventory_of(live: &LiveObject) -> Option<Arc<str>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::world::{World, WorldObject, desired, workload};
+    use crate::engine::{ContentRef, ReplicaStatus, RolloutOverlay, RolloutOverlayState};
+
+    fn live() -> LiveObject {
+        let web = workload("web");
+        World::live(&web, &WorldObject::settled(desired(&web, 1, "web").hash, "r1", 1))
+    }
+
+    #[test]
+    fn a_rollout_is_finished_where_all_pods_are_of_its_content() {
+        let check = |phase: Option<WorkloadPhase>, overlay: Option<RolloutOverlay>, expected: bool| {
+            let replica_status = phase.map(|phase| ReplicaStatus { phase, ..ReplicaStatus::default() });
+            let overlay = RolloutOverlayState::from(overlay);
+            let live = LiveObject { replica_status, overlay, ..live() };
+            assert_eq!(has_finished_rollout(&live), expected, "{phase:?} {overlay:?}");
+        };
+        check(Some(WorkloadPhase::Settled), None, true);
+        check(Some(WorkloadPhase::Recovering), None, true);
+        check(Some(WorkloadPhase::FirstStart), None, false);
+        check(Some(WorkloadPhase::Replacing), None, false);
+        check(None, None, true);
+        check(Some(WorkloadPhase::Settled), Some(RolloutOverlay::Surge { pods: 1, step: 1 }), false);
+        check(Some(WorkloadPhase::Settled), Some(RolloutOverlay::Narrow(1)), true);
+    }
+
+    #[test]
+    fn a_label_names_the_inventory_of_an_object_whoever_owns_it() {
+        let check = |owner: ObjectOwner, expected: Option<&str>| {
+            let live = LiveObject { owner, ..live() };
+            assert_eq!(inventory_of(&live).as_deref(), expected, "{:?}", live.owner);
+        };
+        check(ObjectOwner::Ours("a-v1".into()), Some("a-v1"));
+        check(ObjectOwner::Labelled("a-v1".into()), Some("a-v1"));
+        check(ObjectOwner::Nobody, None);
+        check(ObjectOwner::Foreign("a-v1".into()), None);
+        check(ObjectOwner::Controlled("a-v1".into()), None);
+    }
+
+    #[test]
+    fn a_target_of_another_inventory_says_of_which() {
+        let content = ContentRef { hash: ContentHash::hash_bytes(b"a"), revision: Revision::new("r1") };
+        let of = |inventory_id: &str| RollbackTarget::FormerContent {
+            content: content.clone(),
+            inventory_id: inventory_id.into(),
+        };
+        for (target, expected) in [
+            (RollbackTarget::Content(content.clone()), of("b-v1")),
+            (of("c-v1"), of("c-v1")),
+            (RollbackTarget::Absent, RollbackTarget::Absent),
+            (RollbackTarget::Unknown, RollbackTarget::Unknown),
+        ] {
+            assert_eq!(former_content(target, &"b-v1".into()), expected);
+        }
+    }
+}

@@ -2,8 +2,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde::Deserialize as _;
+use serde::de::value::{Error, I64Deserializer};
+use serde_json::json;
 
-use super::world::{FIRST, workload};
+use super::world::{FIRST, id, workload};
 use crate::engine::{
     BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, PodAmount, SlotPriority, SlotRequest, SourceId,
     WorkloadLoad, grant_slots,
@@ -249,4 +252,166 @@ fn scopes_are_named_in_the_reason() {
     assert_eq!(unread, "2 of 2 workloads are rolling out: their claims cannot be read");
     assert!(words(BudgetScope::Source(SourceId::new(3), "infra".into())).contains("of source infra"));
     assert!(words(BudgetScope::Namespace("a".into())).contains("in namespace a"));
+}
+
+#[test]
+fn no_more_begin_at_once_than_are_left_in_the_minute() {
+    use SlotPriority::NewContent;
+    let asks = ["a", "b", "c"].map(|name| ask(NewContent, 0, name, 1));
+    let minute = |left: u32, most: u32| [BudgetBound { starts: (left, most), ..cluster(9, 9) }];
+    let no = "5 rollouts have started in the last minute";
+    check(&asks, &[], &minute(2, 5), 9, &[("a", "start"), ("b", "start"), ("c", no)]);
+    // One that is in flight begins no rollout.
+    let rolling = [load("a", BudgetSlot::Taken, 1)];
+    check(&asks, &rolling, &minute(1, 5), 9, &[("a", "start"), ("b", "start"), ("c", no)]);
+    check(&asks[..1], &[], &minute(0, 1), 9, &[("a", "1 rollout has started in the last minute")]);
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_takes_a_place_and_none_of_the_slow_start() {
+    use SlotPriority::NewContent;
+    let asks = ["a", "b"].map(|name| ask(NewContent, 0, name, 0));
+    let unread = |workloads: u32| [BudgetBound { unreadable_claims: 1, ..cluster(workloads, 9) }];
+    let full = "2 of 2 workloads are rolling out: Deployment shop/a";
+    check(&asks, &[], &unread(2), 9, &[("a", "start"), ("b", full)]);
+    let slow = "slow start: at most 1 at a time until rollouts succeed: Deployment shop/a";
+    check(&asks, &[], &unread(9), 1, &[("a", "start"), ("b", slow)]);
+}
+
+#[test]
+fn pods_that_no_load_names_count_beside_the_others() {
+    let asks = ["a", "b"].map(|name| ask(SlotPriority::NewContent, 0, name, 1));
+    let bounds = [BudgetBound { unnamed: 2, ..cluster(9, 4) }];
+    let no = "4 of at most 4 pods are unavailable, and this one takes down 1 more";
+    check(&asks, &[load("x", BudgetSlot::None, 1)], &bounds, 9, &[("a", "start"), ("b", no)]);
+}
+
+/// Returns so many workloads.
+fn workloads(count: usize) -> Arc<[ObjectId]> {
+    (0..count).map(|number| workload(&format!("w{number}"))).collect()
+}
+
+#[test]
+fn only_workloads_and_pods_can_be_short_because_of_claims() {
+    let check = |short: BudgetShortage, expected: bool| {
+        assert_eq!(short.is_of_claims(), expected, "{short:?}");
+        let hidden = BudgetShortage::Hidden(Box::new(short), workload("x"), "denied".into());
+        assert_eq!(hidden.is_of_claims(), expected, "{hidden:?}");
+    };
+    check(BudgetShortage::Workloads(BudgetScope::Cluster, 1, workloads(1)), true);
+    check(BudgetShortage::SlowStart(1, workloads(1)), true);
+    check(BudgetShortage::Pods(BudgetScope::Cluster, 1, 2, 3), true);
+    check(BudgetShortage::TooMany(BudgetScope::Cluster, 2, 1), false);
+    check(BudgetShortage::Starts(BudgetScope::Cluster, 1), false);
+    check(BudgetShortage::Behind(workload("x")), false);
+    check(BudgetShortage::Recovering(8), false);
+}
+
+#[test]
+fn a_shortage_stays_the_same_while_only_its_numbers_and_names_change() {
+    let pods = |away: u32| BudgetShortage::Pods(BudgetScope::Cluster, 1, away, 3);
+    let starts = || BudgetShortage::Starts(BudgetScope::Cluster, 1);
+    let shared = |short: BudgetShortage, whose: &str| BudgetShortage::Shared(Box::new(short), whose.into());
+    let hidden =
+        |short: BudgetShortage, of: &str| BudgetShortage::Hidden(Box::new(short), workload(of), "x".into());
+    assert_eq!(pods(2).kinds(), pods(3).kinds());
+    assert_ne!(pods(2).kinds(), starts().kinds());
+    assert_eq!(shared(pods(2), "a").kinds(), shared(pods(3), "b").kinds());
+    assert_ne!(shared(pods(2), "a").kinds(), shared(starts(), "a").kinds());
+    assert_ne!(shared(pods(2), "a").kinds(), pods(2).kinds());
+    assert_eq!(hidden(pods(2), "a").kinds(), hidden(pods(3), "b").kinds());
+    assert_ne!(hidden(pods(2), "a").kinds(), hidden(starts(), "a").kinds());
+}
+
+#[test]
+fn each_shortage_has_its_words() {
+    let check = |short: &BudgetShortage, expected: &str| assert_eq!(short.to_string(), expected);
+    let shop = || BudgetScope::Namespace("shop".into());
+    let three = "Deployment shop/w0, Deployment shop/w1, Deployment shop/w2";
+    check(
+        &BudgetShortage::Workloads(shop(), 3, workloads(3)),
+        &format!("3 of 3 workloads in namespace shop are rolling out: {three}"),
+    );
+    check(
+        &BudgetShortage::Workloads(BudgetScope::Cluster, 3, workloads(5)),
+        &format!("5 of 3 workloads are rolling out: {three} and 2 more"),
+    );
+    check(
+        &BudgetShortage::SlowStart(2, workloads(4)),
+        &format!("slow start: at most 2 at a time until rollouts succeed: {three} and 1 more"),
+    );
+    check(
+        &BudgetShortage::Pods(shop(), 1, 1, 0),
+        "1 pod in namespace shop is unavailable, at most 0 may be, and this one takes down 1 more",
+    );
+    check(
+        &BudgetShortage::Pods(BudgetScope::Cluster, 2, 5, 4),
+        "5 pods are unavailable, at most 4 may be, and this one takes down 2 more",
+    );
+    check(
+        &BudgetShortage::Pods(BudgetScope::Cluster, 2, 4, 4),
+        "4 of at most 4 pods are unavailable, and this one takes down 2 more",
+    );
+    check(
+        &BudgetShortage::TooMany(shop(), 1, 0),
+        "it takes down 1 pod at once, and at most 0 in namespace shop may be unavailable (maxUnavailable)",
+    );
+    let starts = || Box::new(BudgetShortage::Starts(shop(), 1));
+    let begun = "1 rollout in namespace shop has started in the last minute";
+    check(&starts(), begun);
+    check(
+        &BudgetShortage::Hidden(starts(), workload("x"), "denied".into()),
+        &format!("{begun}; it is not known whether Deployment shop/x is still rolling out: denied"),
+    );
+    check(&BudgetShortage::Shared(starts(), "others".into()), &format!("{begun}; others"));
+    check(
+        &BudgetShortage::Recovering(8),
+        "the rollout ledger was recreated; other daemons have 8 s to write their claims again",
+    );
+}
+
+#[test]
+fn an_amount_is_read_as_it_is_written() {
+    for (amount, written) in [(PodAmount::Pods(3), json!(3)), (PodAmount::Percent(10), json!("10%"))] {
+        assert_eq!(serde_json::to_value(amount).unwrap(), written);
+        assert_eq!(serde_json::from_value::<PodAmount>(written).unwrap(), amount);
+    }
+    assert_eq!(serde_json::from_value::<PodAmount>(json!("3")).unwrap(), PodAmount::Pods(3));
+    for wrong in [json!(-1), json!(5_000_000_000_u64), json!("101%"), json!(1.5), json!(true)] {
+        assert!(serde_json::from_value::<PodAmount>(wrong.clone()).is_err(), "{wrong}");
+    }
+    // Some readers give each number as a signed one.
+    for (number, expected) in [(3, Some(PodAmount::Pods(3))), (-1, None), (5_000_000_000, None)] {
+        let read = PodAmount::deserialize(I64Deserializer::<Error>::new(number)).ok();
+        assert_eq!(read, expected, "{number}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_pods_holds_back_only_those_that_take_some_under_the_same_bound() {
+    use SlotPriority::NewContent;
+    let shop = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 2) };
+    let elsewhere = SlotRequest { id: id("apps", "Deployment", "other", "b"), ..ask(NewContent, 1, "b", 1) };
+    let asks =
+        [ask(NewContent, 0, "a", 2), elsewhere, ask(NewContent, 2, "c", 1), ask(NewContent, 3, "d", 0)];
+    let waits = "1 of at most 2 pods in namespace shop are unavailable, and this one takes down 2 more";
+    let expected = [("a", waits), ("b", "start"), ("c", "Deployment shop/a goes first"), ("d", "start")];
+    check(&asks, &[load("x", BudgetSlot::None, 1)], &[cluster(9, 9), shop], 9, &expected);
+}
+
+#[test]
+fn a_bound_applies_to_its_own_scope() {
+    let source = |number: usize| BudgetScope::Source(SourceId::new(number), "shop".into());
+    let check = |scope: &BudgetScope, of: Option<usize>, namespace: &str, expected: bool| {
+        let id = id("apps", "Deployment", namespace, "a");
+        assert_eq!(scope.applies_to(&id, of.map(SourceId::new)), expected, "{scope:?} {of:?} {id}");
+    };
+    check(&BudgetScope::Cluster, None, "", true);
+    check(&source(1), Some(1), "shop", true);
+    check(&source(1), Some(2), "shop", false);
+    check(&source(1), None, "shop", false);
+    let shop = BudgetScope::Namespace("shop".into());
+    check(&shop, None, "shop", true);
+    check(&shop, Some(1), "other", false);
+    check(&shop, Some(1), "", false);
 }

@@ -147,3 +147,82 @@ fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
     check(RolloutOrigin::Claim, &[(3, 2, 3), (3, 0, 3), (3, 2, 3)], false);
     check(RolloutOrigin::Others, &[(3, 2, 3), (3, 0, 3)], true);
 }
+
+const DEADLINE: Duration = Duration::from_secs(100);
+
+/// Returns the progress of a rollout that was shown and made progress last at a time, and was
+/// judged again some seconds later.
+fn stuck(begun: Instant, seconds: u64) -> ProgressTracking {
+    let mut progress = ProgressTracking::default();
+    progress.note_view(begun);
+    progress.start_progress_clock(begun);
+    progress.note_view(begun + Duration::from_secs(seconds));
+    progress
+}
+
+#[test]
+fn one_more_new_pod_at_a_time_begins_the_deadline_anew_and_no_other_number_does() {
+    let begun = Instant::now();
+    let mut progress = stuck(begun, 0);
+    for (second, pods, expected) in
+        [(1, 1, 101), (2, 1, 101), (3, 0, 101), (4, 3, 104), (5, 2, 104), (6, 3, 104), (7, 4, 107)]
+    {
+        progress.note_pods(pods);
+        let due = progress.progress_deadline(DEADLINE, begun + Duration::from_secs(second));
+        assert_eq!(due, begun + Duration::from_secs(expected), "{second}");
+    }
+}
+
+#[test]
+fn pods_that_a_repair_began_anew_have_the_whole_deadline_and_all_repairs_together_twice_of_it() {
+    let begun = Instant::now();
+    let check = |elapsed: u64, expected: u64| {
+        let mut progress = stuck(begun, elapsed).continuation();
+        let repaired = begun + Duration::from_secs(1000);
+        progress.note_view(repaired);
+        let due = progress.progress_deadline(DEADLINE, repaired);
+        assert_eq!(due, repaired + Duration::from_secs(expected), "{elapsed}");
+    };
+    check(0, 100);
+    check(40, 100);
+    check(100, 100);
+    check(140, 60);
+    check(199, 1);
+}
+
+#[test]
+fn a_write_that_is_not_shown_yet_has_what_is_left_of_the_deadline() {
+    let begun = Instant::now();
+    let mut progress = stuck(begun, 40).continuation();
+    let due = progress.progress_deadline(DEADLINE, begun + Duration::from_secs(50));
+    assert_eq!(due, begun + Duration::from_secs(110));
+}
+
+#[test]
+fn repairs_that_follow_each_other_use_up_one_deadline() {
+    let begun = Instant::now();
+    let mut progress = stuck(begun, 30);
+    // The second one comes before the first one was judged.
+    progress = progress.continuation().continuation();
+    assert_eq!(progress.start_progress_clock(begun + DEADLINE), begun + Duration::from_secs(70));
+    // Progress between them ends what was used up before.
+    let mut with_pods = stuck(begun, 30).continuation();
+    with_pods.note_pods(1);
+    assert_eq!(with_pods.continuation().start_progress_clock(begun + DEADLINE), begun + DEADLINE);
+}
+
+#[test]
+fn a_rollout_that_had_to_make_no_progress_has_its_whole_deadline() {
+    let begun = Instant::now();
+    let later = begun + Duration::from_secs(60);
+    let mut suspended = stuck(begun, 30).continuation();
+    suspended.suspend();
+    assert_eq!(suspended.start_progress_clock(later), later);
+    let mut postponed = stuck(begun, 30);
+    postponed.postpone();
+    assert_eq!(postponed.start_progress_clock(later), later);
+    // The time that was used up before a repair stays used up.
+    let mut repaired = stuck(begun, 30).continuation();
+    repaired.postpone();
+    assert_eq!(repaired.start_progress_clock(later), begun + Duration::from_secs(30));
+}

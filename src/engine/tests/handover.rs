@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
+use crate::engine::decide::decision::Observation;
+use crate::engine::deletion::handover::labelled_inventory_id;
 use crate::engine::deletion::peer_sources::DeletionConsent;
 use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;
@@ -486,4 +488,106 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     check(&engine, &id, [Some((&theirs, false)), None]);
     engine.set_reading(SECOND, reading("c2", &[("b", None)]));
     check(&engine, &id, [None, None]);
+}
+
+#[test]
+fn a_statement_is_read_up_to_its_longest_length() {
+    let frame = "read -\nclaims\nreleased\n";
+    let padded = |length: usize| {
+        let spaces = " ".repeat(length - frame.len());
+        format!("read -\nclaims\nreleased{spaces}\n")
+    };
+    let longest = 256 << 10;
+    assert_eq!(SourceStatement::parse(&padded(longest)), Ok(SourceStatement::default()));
+    let why = SourceStatement::parse(&padded(longest + 1)).unwrap_err();
+    assert_eq!(*why, *"it is 262145 bytes long, and at most 262144 are read");
+}
+
+#[test]
+fn requests_cover_others_where_each_of_them_is_among_them() {
+    let (a, b) = (config("a"), config("b"));
+    let listed = |ids: &[&ObjectId]| TakeoverRequests::Listed(these(ids));
+    let check = |all: &TakeoverRequests, some: &TakeoverRequests, expected: bool| {
+        assert_eq!(all.covers(some), expected, "{all:?} {some:?}");
+    };
+    check(&listed(&[&a, &b]), &listed(&[&a]), true);
+    check(&listed(&[&a]), &listed(&[&a]), true);
+    check(&listed(&[&a]), &listed(&[]), true);
+    check(&listed(&[&a]), &listed(&[&a, &b]), false);
+    check(&listed(&[&a]), &listed(&[&b]), false);
+    check(&TakeoverRequests::Unlisted, &listed(&[&a]), true);
+    check(&TakeoverRequests::Unlisted, &TakeoverRequests::Unlisted, true);
+    check(&listed(&[&a]), &TakeoverRequests::Unlisted, false);
+}
+
+#[test]
+fn a_source_requests_what_it_names_and_nothing_else() {
+    let (a, b) = (config("a"), config("b"));
+    let names_a = || says(SourceProgress::Unversioned, &[&a], &[&b]);
+    assert!(peer(Ok(names_a())).is_requesting(&a));
+    assert!(!peer(Ok(names_a())).is_requesting(&b));
+    let unlisted = SourceStatement { takeover_requests: TakeoverRequests::Unlisted, ..names_a() };
+    assert!(!peer(Ok(unlisted)).is_requesting(&a));
+    assert!(!peer(Err("it is garbled")).is_requesting(&a));
+}
+
+#[test]
+fn no_source_lets_an_object_go_by_a_revision_that_its_owner_has_not_read() {
+    let stated = peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])));
+    let consent = stated.deletion_consent(object_hash(&config("a")), &follows(REPOSITORY, None));
+    let why = "source other of the same repository may want it: it has read revision c1";
+    assert_eq!(consent, DeletionConsent::Withheld(why.into()));
+}
+
+#[test]
+fn the_hash_of_an_object_is_that_of_its_whole_name() {
+    let id = super::world::id;
+    let all = [
+        id("apps", "Deployment", "shop", "web"),
+        id("", "Deployment", "shop", "web"),
+        id("apps", "StatefulSet", "shop", "web"),
+        id("apps", "Deployment", "other", "web"),
+        id("apps", "Deployment", "", "web"),
+        id("apps", "Deployment", "shop", "api"),
+    ];
+    let hashes: BTreeSet<ContentHash> = all.iter().map(object_hash).collect();
+    assert_eq!(hashes.len(), all.len());
+}
+
+#[test]
+fn others_are_there_once_they_were_read_and_there_is_one() {
+    let (mut engine, _, now) = engine(AdoptPolicy::IfUnowned);
+    assert!(!engine.handover.has_peers(), "nobody has read them");
+    engine.set_peers(Vec::new(), now);
+    assert!(!engine.handover.has_peers());
+    engine.set_peers(vec![peer(Ok(SourceStatement::default()))], now);
+    assert!(engine.handover.has_peers());
+}
+
+#[test]
+fn an_arrival_is_known_by_its_incarnation_until_it_is_out_of_sight() {
+    let (mut engine, _, now) = engine(AdoptPolicy::IfUnowned);
+    let (one, other) = (Uid("1".into()), Uid("2".into()));
+    engine.handover.note_arrival(one.clone(), now);
+    assert!(engine.handover.has_arrived(&one) && !engine.handover.has_arrived(&other));
+    engine.handover.forget_wait(&other);
+    assert!(engine.handover.has_arrived(&one));
+    engine.handover.forget_wait(&one);
+    assert!(!engine.handover.has_arrived(&one));
+}
+
+#[test]
+fn only_a_label_that_our_own_entry_owns_names_an_inventory() {
+    let a = config("a");
+    let live = World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "c1", 1));
+    let check = |owner: ObjectOwner, expected: Option<&str>| {
+        let live = LiveObject { owner: owner.clone(), ..live.clone() };
+        let found = labelled_inventory_id(&Observation::Seen(&live));
+        assert_eq!(found.as_deref(), expected, "{owner:?}");
+    };
+    check(ObjectOwner::Ours(OTHER.into()), Some(OTHER));
+    check(ObjectOwner::Labelled(OTHER.into()), None);
+    check(ObjectOwner::Nobody, None);
+    assert_eq!(labelled_inventory_id(&Observation::NotSeen), None);
+    assert_eq!(labelled_inventory_id(&Observation::Absent), None);
 }

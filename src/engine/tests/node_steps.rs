@@ -272,3 +272,24 @@ fn only_a_pod_that_serves_nobody_is_ever_deleted() {
     }
     assert!(found > 100, "{found}");
 }
+
+// While a pod with a surge takes over from the older one, both are Ready.
+#[test]
+fn two_ready_pods_of_a_node_serve_as_one_does() {
+    let pods = pods("a:or a:nr b:or");
+    assert_eq!(select_evictions(&pods, NodeStep { target: 1, away: 0, nodes: 2 }), Vec::<&NodePod>::new());
+    let counts = count_nodes(&self::pods("a:nr a:nr b:or b:nr c:or"), 3);
+    assert_eq!((counts.nodes, counts.ready), (3, 2));
+}
+
+#[test]
+fn a_partition_counts_from_the_first_ordinal() {
+    let pods = ordinals("- - - ob nr");
+    let check = |partition: u32, expected: Option<&str>| {
+        let set = StatefulSetState { start: 3, ..set(partition) };
+        let found = find_stuck_pod(&set, &pods, Duration::ZERO);
+        assert_eq!(found.map(|pod| &*pod.name), expected, "{partition}");
+    };
+    check(0, Some("db-3"));
+    check(1, None);
+}

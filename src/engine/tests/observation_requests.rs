@@ -274,3 +274,42 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     let waits = "pruned when other sources have had 30 s to take it over";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), waits);
 }
+
+#[test]
+fn an_observation_answers_the_earlier_requests_of_the_same_process() {
+    let request = ObservationRequest::new;
+    let check = |seen: (&str, u64), asked: (&str, u64), expected: bool| {
+        let covers = request(seen.0, seen.1).covers(&request(asked.0, asked.1));
+        assert_eq!(covers, expected, "{seen:?} {asked:?}");
+    };
+    check(("a", 2), ("a", 1), true);
+    check(("a", 2), ("a", 2), true);
+    check(("a", 2), ("a", 3), false);
+    check(("a", 2), ("b", 1), false);
+    check(("a", 2), ("b", 2), false);
+}
+
+#[test]
+fn a_request_is_read_as_it_is_written() {
+    for request in [ObservationRequest::new("a", 0), ObservationRequest::new("", u64::MAX)] {
+        assert_eq!(ObservationRequest::parse(&request.to_string()), Some(request));
+    }
+    let process = ObservationRequest::new("a", 1).to_string().replace("-1", "");
+    for wrong in ["", "1", "a-1", &process, &format!("{process}-"), &format!("{process}-x")] {
+        assert_eq!(ObservationRequest::parse(wrong), None, "{wrong}");
+    }
+}
+
+// The clocks of the hosts differ by up to five minutes.
+#[test]
+fn a_wait_that_is_said_to_have_begun_earlier_is_proven_as_far_as_clocks_can_be_trusted() {
+    use crate::engine::deletion::observation_requests::TakeoverWait;
+
+    let begun = Instant::now();
+    let minutes = |count: u64| begun + Duration::from_mins(count);
+    for (now, proven) in [(0, 0), (3, 3), (5, 5), (6, 5), (60, 5)] {
+        let wait = TakeoverWait::begin(begun, minutes(now));
+        assert_eq!((wait.since, wait.proven_since), (begun, minutes(proven)), "{now}");
+        assert_eq!(wait.request, None);
+    }
+}

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::rollout::step_overlay::is_tightening;
+use crate::engine::rollout::step_overlay::{is_tightening, max_loss_under};
 use crate::engine::{RolloutOverlay, RolloutOverlayState, UpdateStrategy, apply_overlay};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
@@ -220,4 +220,26 @@ fn the_tightest_of_two_overlays_is_that_of_fewer_pods_at_the_same_step() {
     check(surge(1, 1), in_place(1, 1), None);
     check(OnDelete { step: 1 }, OnDelete { step: 1 }, None);
     check(Narrow(1), Narrow(2), None);
+}
+
+#[test]
+fn an_overlay_bounds_the_pods_that_its_strategy_takes_down() {
+    let rolling = json!({"strategy": {"rollingUpdate": {"maxUnavailable": 3}}});
+    let three = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &workload("Deployment", rolling));
+    let deleted = json!({"updateStrategy": {"type": "OnDelete"}});
+    let none = UpdateStrategy::of(&GroupKind::new("apps", "DaemonSet"), &workload("DaemonSet", deleted));
+    let check = |strategy: UpdateStrategy, overlay: Option<RolloutOverlay>, expected: u32| {
+        assert_eq!(max_loss_under(strategy, overlay, 10), expected, "{overlay:?}");
+    };
+    let in_place = |pods: u32| Some(RolloutOverlay::InPlace { pods, step: 1 });
+    check(three, None, 3);
+    check(three, Some(PARTITION), 3);
+    check(three, Some(SURGE), 0);
+    check(three, in_place(2), 2);
+    check(three, in_place(12), 10);
+    check(three, Some(ON_DELETE), 3);
+    check(none, Some(ON_DELETE), 1);
+    check(none, None, 0);
+    check(three, Some(RolloutOverlay::Narrow(2)), 2);
+    check(three, Some(RolloutOverlay::Narrow(4)), 3);
 }

@@ -305,3 +305,73 @@ fn a_new_pod_is_in_trouble_where_it_is_not_ready_and_says_why() {
     check(waiting(pod("web-1", OLD), "CrashLoopBackOff", t), 0);
     check(PodFacts { terminating: true, ..waiting(pod("web-1", NEW), "CrashLoopBackOff", t) }, 0);
 }
+
+#[test]
+fn each_word_of_the_kubelet_has_its_time() {
+    for reason in [
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "InvalidImageName",
+        "SignatureValidationFailed",
+    ] {
+        assert_eq!(grace_period(reason, ""), Some(Duration::ZERO), "{reason}");
+    }
+    for reason in [
+        "CreateContainerError",
+        "PostStartHookError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    ] {
+        assert_eq!(grace_period(reason, ""), Some(TRANSIENT_REASON_GRACE), "{reason}");
+    }
+}
+
+#[test]
+fn of_two_signals_the_one_that_explains_more_is_reported() {
+    let t = Instant::now();
+    let check = |less: &PodFacts, more: &PodFacts, expected: &str| {
+        assert_eq!(words(&of(&[less.clone(), more.clone()]), t + UNSCHEDULABLE_GRACE), expected);
+        assert_eq!(words(&of(&[more.clone(), less.clone()]), t + UNSCHEDULABLE_GRACE), expected);
+    };
+    let at_once = waiting(pod("a", NEW), "CrashLoopBackOff", t);
+    let transient = waiting(pod("b", NEW), "RunContainerError", t);
+    let restarting = restarted(pod("c", NEW), 3, 3);
+    let over = ended(pod("d", NEW), "Evicted", Some(t));
+    let nowhere = unscheduled(pod("e", NEW), t);
+    check(&transient, &at_once, "pod a, container c: CrashLoopBackOff: says why");
+    check(&restarting, &transient, "pod b, container c: RunContainerError: says why");
+    check(&over, &restarting, "pod c, container c: Restarting: it has restarted 3 times");
+    check(&nowhere, &over, "pod d: Evicted: says why");
+}
+
+// It was judged when it ended.
+#[test]
+fn neither_restarts_nor_a_missing_node_count_of_a_pod_that_has_ended() {
+    let t = Instant::now();
+    for living in [restarted(pod("a", NEW), 3, 3), unscheduled(pod("a", NEW), t)] {
+        let over = PodFacts { has_ended: true, ..living.clone() };
+        assert_ne!(words(&of(&[living]), t + UNSCHEDULABLE_GRACE), "");
+        assert_eq!(words(&of(&[over]), t + UNSCHEDULABLE_GRACE), "");
+    }
+}
+
+#[test]
+fn the_oldest_new_pod_that_is_not_ready_is_one_that_its_controller_has() {
+    let t = Instant::now();
+    let leaving = PodFacts { terminating: true, ..pod("b", NEW) };
+    let over = PodFacts { has_ended: true, ..pod("c", NEW) };
+    let mut all = vec![ready("a", NEW, t), leaving, over, pod("d", OLD)];
+    assert_eq!(of(&all).oldest_unready_newest(), None);
+    all.extend([pod("e", NEW), pod("f", NEW)]);
+    assert_eq!(of(&all).oldest_unready_newest(), Some(&all[4]));
+}
+
+#[test]
+fn a_pod_that_has_ended_is_not_in_trouble() {
+    let t = Instant::now();
+    let pods = of(&[PodFacts { has_ended: true, ..waiting(pod("web-1", NEW), "CrashLoopBackOff", t) }]);
+    assert_eq!(pods.count_failing_newest(), 0);
+}

@@ -312,3 +312,50 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
             .starts_with("confirm: this inventory")
     );
 }
+
+#[test]
+fn of_two_timings_the_one_counts_under_which_less_is_deleted() {
+    use PruneTiming::{AfterUnit, BeforeUnit, Never, OnConfirmation};
+    let all = [AfterUnit, BeforeUnit, OnConfirmation, Never];
+    for (rank, one) in all.into_iter().enumerate() {
+        for (other_rank, other) in all.into_iter().enumerate() {
+            assert_eq!(one.strictest(other), all[rank.max(other_rank)], "{one:?} {other:?}");
+        }
+    }
+    assert_eq!(all.map(PruneTiming::is_kept), [false, false, true, true]);
+}
+
+#[test]
+fn all_of_a_kind_go_without_a_question_where_they_are_two() {
+    let nobody = BTreeSet::new();
+    let all = ["a", "b", "c"].map(|name| pending(config(name)));
+    let radius = BlastRadius { count: 100, percent: 100 };
+    for (count, expected) in
+        [(1, "delete"), (2, "delete"), (3, "confirm: all 3 objects of kind ConfigMap would be pruned")]
+    {
+        let counts = inventory(&[("ConfigMap", count), ("Secret", 100)]);
+        check(&all[..count as usize], &PruneGuard { radius, ..open_guard(&nobody, &counts) }, expected);
+    }
+}
+
+#[test]
+fn more_than_the_blast_radius_says_how_many_of_how_many() {
+    let nobody = BTreeSet::new();
+    let counts = inventory(&[("ConfigMap", 30), ("Secret", 70)]);
+    let radius = BlastRadius { count: 1, percent: 100 };
+    let two = ["a", "b"].map(|name| pending(config(name)));
+    let guard = PruneGuard { radius, ..open_guard(&nobody, &counts) };
+    check(&two, &guard, "confirm: 2 of 100 objects would be pruned at once, beyond the blast radius");
+    check(&two[..1], &guard, "delete");
+}
+
+#[test]
+fn only_the_end_of_a_source_keeps_what_an_object_uses_that_stays() {
+    let nobody = BTreeSet::new();
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let used = PruneCandidate { needed_by: Some(config("b")), ..pending(config("a")) };
+    for user in staying() {
+        let expected = "later: pruned after ConfigMap shop/b, which uses it";
+        check(&[used.clone(), user], &open_guard(&nobody, &hundred), expected);
+    }
+}

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::harness::Harness;
 use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
@@ -220,4 +222,36 @@ fn places_are_counted_as_people_do() {
     for (position, words) in [(21, "21st"), (102, "102nd"), (111, "111th"), (123, "123rd")] {
         check(position, words);
     }
+}
+
+/// Returns the queue of a rollout ledger as somebody has written it.
+fn queue_of(text: &Value) -> Vec<QueuedObject> {
+    let text = json!({ "queue": [text] }).to_string();
+    RolloutLedger::parse(&text, &HashCiphers::default()).unwrap().queue
+}
+
+// A message of a server may be of any length.
+#[test]
+fn of_a_long_reason_the_beginning_is_shown() {
+    let check = |reason: &str, expected: &str| {
+        let text = json!({"object": "Deployment.apps/shop/web", "source": SET, "reason": reason});
+        let expected = QueuedObject {
+            id: workload("web"),
+            inventory_id: SET.into(),
+            position: None,
+            reason: expected.into(),
+        };
+        assert_eq!(queue_of(&text), [expected]);
+    };
+    let x = |count: usize| "x".repeat(count);
+    check("", "");
+    check(&x(300), &x(300));
+    check(&x(301), &format!("{}…", x(300)));
+    // Never a part of a character.
+    check(&format!("{}\u{e9}", x(299)), &format!("{}…", x(299)));
+}
+
+#[test]
+fn what_names_no_object_is_in_no_queue() {
+    assert_eq!(queue_of(&json!({"object": "web", "source": SET, "reason": "it is so"})), []);
 }

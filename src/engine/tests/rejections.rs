@@ -2,6 +2,7 @@
 
 use super::harness::Harness;
 use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::rollout::rollback::rejection::bound_cause;
 use crate::engine::*;
 use crate::object::{ContentHash, Revision};
 
@@ -140,4 +141,65 @@ fn a_quarantine_takes_the_place_of_what_is_to_be_recorded_about_the_same_objects
     let quarantined =
         Rejection { action: RejectionAction::Quarantine, cause: "going back failed too".into(), ..of("web") };
     assert_eq!(harness.engine.sources[FIRST].pending_rejections, [of("api"), quarantined]);
+}
+
+#[test]
+fn a_cause_is_kept_up_to_its_bound() {
+    let x = |count: usize| "x".repeat(count);
+    let check = |cause: String, expected: &str| assert_eq!(*bound_cause(cause), *expected);
+    check(x(2000), &x(2000));
+    check(x(2001), &format!("{}…", x(2000)));
+    // Never a part of a character.
+    check(format!("{}\u{e9}", x(1999)), &format!("{}…", x(1999)));
+}
+
+#[test]
+fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
+    let release = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let check = |replacement: ReplacementContent, blocker: Option<Reason>, reason: [Option<Reason>; 2]| {
+        for (is_newest_content, reason) in [false, true].into_iter().zip(reason) {
+            let rejection = ObjectRejection {
+                replacement: replacement.clone(),
+                cause: "it failed".into(),
+                is_newest_content,
+            };
+            assert_eq!(rejection.release_blocker(), blocker, "{replacement:?}");
+            assert_eq!(rejection.reason(), reason, "{replacement:?} {is_newest_content}");
+        }
+    };
+    let rejected = |why: &str| Some(Reason::Rejected(why.into()));
+    let reading = |revision: &str| Some(Reason::ReadingRevision(revision.into()));
+    let later = |replacement: ReplacementContent| ReplacementContent::AwaitingUnit(Box::new(replacement));
+    let same = |reason: Option<Reason>| (reason.clone(), [reason.clone(), reason]);
+    let (blocker, reasons) = same(rejected("it failed"));
+    check(ReplacementContent::Quarantined, blocker, reasons);
+    let (blocker, reasons) = same(None);
+    check(ReplacementContent::Delete, blocker, reasons);
+    let (blocker, reasons) = same(reading("r1"));
+    check(ReplacementContent::Unread(release.clone()), blocker, reasons);
+    let (blocker, reasons) = same(reading("r1"));
+    check(later(ReplacementContent::Unreadable(release.clone())), blocker, reasons);
+    let (blocker, reasons) = same(reading(""));
+    check(later(ReplacementContent::Delete), blocker, reasons);
+    let lost = "it failed; it is back at revision r1, which cannot be read any more";
+    let (blocker, reasons) = same(rejected(lost));
+    check(ReplacementContent::Unreadable(release.clone()), blocker, reasons);
+    let back = ["it failed; it is back at revision r1", "it failed; its content stays that of revision r1"];
+    check(ReplacementContent::Read(web(1), release), None, back.map(rejected));
+}
+
+#[test]
+fn only_what_is_being_read_is_awaited() {
+    let release = || ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let later = |replacement: ReplacementContent| ReplacementContent::AwaitingUnit(Box::new(replacement));
+    for (replacement, expected) in [
+        (ReplacementContent::Quarantined, false),
+        (ReplacementContent::Delete, false),
+        (ReplacementContent::Unread(release()), true),
+        (ReplacementContent::Read(web(1), release()), false),
+        (ReplacementContent::Unreadable(release()), false),
+        (later(ReplacementContent::Delete), true),
+    ] {
+        assert_eq!(replacement.is_awaited(), expected, "{replacement:?}");
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::harness::Harness;
 use super::world::{SET, desired, id, reading, workload};
+use crate::engine::rollout::ledger::UnreadableClaim;
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 
@@ -456,4 +457,51 @@ fn what_is_unavailable_of_a_source_that_nobody_serves_any_more_stays_counted() {
         let theirs = next.tallies.iter().any(|tally| &*tally.inventory_id == THEIRS);
         assert_eq!(theirs, kept, "{away:?}");
     }
+}
+
+#[test]
+fn pods_behind_a_claim_that_are_published_too_count_once() {
+    let check = |claimed: u32, published: u32, expected: u32| {
+        let ledger = RolloutLedger {
+            claims: [(elsewhere("api"), theirs(claimed))].into(),
+            tallies: vec![tally(9, &[("api", published), ("web", 1)], 2), tally(9, &[("api", 1)], 4)],
+            unreadable_claims: vec![UnreadableClaim { raw: json!({}), pods: 8 }],
+            ..RolloutLedger::default()
+        };
+        assert_eq!(ledger.total_unavailable_pods(), expected, "{claimed} {published}");
+    };
+    check(16, 3, 31);
+    check(3, 16, 31);
+    check(0, 0, 16);
+}
+
+#[test]
+fn who_has_claimed_is_named_as_far_as_it_is_known() {
+    let named = tally(3, &[], 0);
+    let nameless = BudgetTally { inventory_id: "nameless-v1".into(), name: "".into(), ..named.clone() };
+    let ledger = RolloutLedger { tallies: vec![nameless, named], ..RolloutLedger::default() };
+    let check = |inventory_id: &str, holder: &str, holder_exited: bool, expected: &str| {
+        let (inventory_id, holder) = (inventory_id.into(), holder.into());
+        let claim = RolloutClaim { inventory_id, holder, holder_exited, ..theirs(1) };
+        assert_eq!(ledger.holder_words(&claim), expected);
+    };
+    check(THEIRS, "12-a-b-c@host", false, "source theirs, process 12 on host");
+    check(THEIRS, "12-a-b-c@host", true, "source theirs, process 12 on host, which has ended");
+    check(THEIRS, "12-a-b-c", false, "source theirs");
+    check("nameless-v1", "12-a-b-c@host", false, "another source, process 12 on host");
+    check("unknown-v1", "", true, "another source, which has ended");
+}
+
+#[test]
+fn the_process_of_a_claim_is_known_by_its_number_and_the_mark_of_its_numbers() {
+    let check = |holder: &str, expected: Option<(u32, &str)>| {
+        let claim = RolloutClaim { holder: holder.into(), ..theirs(1) };
+        assert_eq!(RolloutLedger::holder_process(&claim), expected, "{holder}");
+    };
+    check("12-a-b-mark@host", Some((12, "mark")));
+    check("12-a-b-mark@host-1.example", Some((12, "mark")));
+    check("12-a-b-mark", None);
+    check("12-a-b@host", None);
+    check("x-a-b-mark@host", None);
+    check("", None);
 }

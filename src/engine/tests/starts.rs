@@ -227,3 +227,44 @@ fn what_is_written_is_of_now_and_bounded() {
     starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
     assert_eq!(many.starts.len(), MAX_KEPT_STARTS);
 }
+
+#[test]
+fn it_is_reported_once_that_a_start_counts_no_longer() {
+    let (mut starts, now) = reader(100);
+    starts.record_ledger(&ledger(&[start("web", 100)]));
+    for (passed, expected) in [(0, false), (59, false), (60, true), (61, false)] {
+        assert_eq!(starts.advance(now + Duration::from_secs(passed)), expected, "{passed}");
+    }
+}
+
+#[test]
+fn a_start_of_a_minute_ago_does_not_count_when_the_ledger_is_read_again() {
+    let (mut starts, now) = reader(1000);
+    let known = ledger(&[start("web", 1000)]);
+    starts.record_ledger(&known);
+    for (passed, expected) in [(59_u64, 1), (60, 0)] {
+        let wall = Timestamp::from_second(1000 + passed.cast_signed()).unwrap();
+        starts.set_clock(now + Duration::from_secs(passed), wall);
+        starts.record_ledger(&known);
+        assert_eq!(starts.count(|_| true), expected, "{passed}");
+    }
+}
+
+#[test]
+fn both_clocks_go_on_together_and_never_back() {
+    let (mut starts, now) = reader(100);
+    let later = now + Duration::from_secs(5);
+    for moment in [later, now, later] {
+        starts.advance(moment);
+        assert_eq!(starts.clock(), Some((later, Timestamp::from_second(105).unwrap())));
+        assert_eq!(starts.now(), Some(later));
+    }
+}
+
+#[test]
+fn a_start_of_two_minutes_ago_is_taken_out_of_the_ledger() {
+    let (starts, _) = reader(1000);
+    let mut shared = ledger(&[start("old", 880), start("young", 881)]);
+    starts.write(&mut shared, Vec::new());
+    assert_eq!(shared.starts, [start("young", 881)]);
+}

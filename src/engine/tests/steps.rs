@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::engine::rollout::steps::SurplusPods;
 use crate::engine::{
     PromotionRequest, RolloutOverlay, RolloutOverlayState, StepDecision, StepProgress, StepRequirement,
     Steps, check_annotations, check_steps, next,
@@ -360,6 +361,38 @@ fn what_a_scale_gave_beyond_a_step_is_reported() {
     let made = "; it was scaled meanwhile, and 2 pods more than the step has are of the new template: each keeps it \
                 until somebody deletes it";
     check("StatefulSet", 3, "partition=7 step=1", made);
+}
+
+#[test]
+fn only_pods_beyond_the_step_at_the_present_count_are_a_surplus() {
+    let check = |kind: &str, (replicas, shown): (u32, &str), made: u32, expected: SurplusPods| {
+        let mode = if shown.starts_with("in-place") { "in-place" } else { "surge" };
+        let mut words = json!({"rhumb.dev/steps": "1, 25%", "rhumb.dev/step-promote": "manual"});
+        if kind == "Deployment" {
+            words["rhumb.dev/step-mode"] = json!(mode);
+        }
+        let overlay = RolloutOverlayState::Overlaid(shown.parse().unwrap());
+        match next(&steps(kind, &words), &standing(replicas, overlay, made)) {
+            StepDecision::Stay(wait) => assert_eq!(wait.surplus, expected, "{shown} {made}"),
+            other => panic!("{shown} {made}: {other:?}"),
+        }
+    };
+    check("Deployment", (16, "surge=2 step=2"), 4, SurplusPods::None);
+    check("Deployment", (16, "surge=2 step=2"), 6, SurplusPods::Shared(2));
+    check("Deployment", (8, "in-place=1 step=1"), 3, SurplusPods::Shared(2));
+    check("DaemonSet", (8, "on-delete step=1"), 3, SurplusPods::None);
+}
+
+#[test]
+fn an_overlay_stands_for_a_step_that_there_is() {
+    let list = json!({"rhumb.dev/steps": "1, 50%"});
+    let check = |kind: &str, overlay: &str, expected: u32| {
+        assert_eq!(steps(kind, &list).step_of(overlay.parse().unwrap()), expected, "{kind} {overlay}");
+    };
+    check("Deployment", "surge=1 step=2", 2);
+    check("Deployment", "surge=1 step=3", 2);
+    check("Deployment", "narrow=1", 1);
+    check("DaemonSet", "on-delete step=4", 3);
 }
 
 #[test]

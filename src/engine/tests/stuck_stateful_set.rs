@@ -1,10 +1,11 @@
 //! Pods that block a StatefulSet for ever.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::harness::Harness;
 use super::pods::pod;
 use super::world::{FIRST, desired, gvk, id, reading};
+use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -181,4 +182,27 @@ fn no_pod_is_deleted_for_what_is_only_observed_held_or_left_alone() {
     let mut observed = stuck();
     observed.engine.sources[FIRST].writes = SourceWrites::Observed;
     assert_eq!(freed(&mut observed), [""; 0]);
+}
+
+#[test]
+fn a_pod_is_counted_on_as_far_as_it_shows() {
+    use super::pods::{ready, waiting};
+
+    let begun = Instant::now();
+    let now = begun + TRANSIENT_REASON_GRACE;
+    let check = |pod: PodFacts, expected: PodAvailability| assert_eq!(state(&pod, now), expected, "{pod:?}");
+    let new = || pod("db-0", "r1");
+    let slow = PodAvailability::Unready(Duration::ZERO);
+    check(new(), slow);
+    check(ready("db-0", "r1", begun), PodAvailability::Ready);
+    check(PodFacts { terminating: true, ..new() }, PodAvailability::Terminating);
+    check(PodFacts { terminating: true, ..ready("db-0", "r1", begun) }, PodAvailability::Terminating);
+    check(PodFacts { has_ended: true, ..new() }, PodAvailability::InTrouble);
+    check(PodFacts { new_restarts: MAX_CONTAINER_RESTARTS - 1, ..new() }, slow);
+    check(PodFacts { new_restarts: MAX_CONTAINER_RESTARTS, ..new() }, PodAvailability::InTrouble);
+    check(waiting(new(), "ContainerCreating", begun), slow);
+    check(waiting(new(), "CrashLoopBackOff", now), PodAvailability::InTrouble);
+    check(waiting(new(), "RunContainerError", now), slow);
+    check(waiting(new(), "RunContainerError", begun), PodAvailability::InTrouble);
+    check(waiting(ready("db-0", "r1", begun), "CrashLoopBackOff", now), PodAvailability::Ready);
 }

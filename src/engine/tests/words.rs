@@ -216,3 +216,31 @@ fn a_dependency_that_nobody_brings_is_reported_before_anything_is_applied() {
     check("/namespaces/other/ConfigMap/b", KnownSources::Some, &[may_wait]);
     check("ConfigMap/b, /namespaces/shop/ConfigMap/b", KnownSources::All, &[]);
 }
+
+#[test]
+fn a_cycle_of_eight_is_named_in_full_and_a_longer_one_in_part() {
+    let check = |count: usize, expected: &str| {
+        let next = |number: usize| format!("ConfigMap/c{}", (number + 1) % count);
+        let all: Vec<Object> = (0..count)
+            .map(|number| {
+                let after = json!({ "rhumb.dev/depends-on": next(number) });
+                object(config(&format!("c{number}")), &after)
+            })
+            .collect();
+        let texts = finding_texts(&find_dependency_cycles(&all));
+        assert_eq!(texts.len(), count);
+        assert!(texts.iter().all(|text| text.ends_with(expected)), "{texts:?}");
+    };
+    check(8, "ConfigMap shop/c6 → ConfigMap shop/c7 → ConfigMap shop/c0");
+    check(9, "ConfigMap shop/c6 → ConfigMap shop/c7 → 1 more → ConfigMap shop/c0");
+}
+
+#[test]
+fn of_several_later_waves_the_earliest_is_named() {
+    let of_wave = |name: &str, wave: &str| object(config(name), &json!({ "rhumb.dev/wave": wave }));
+    let after =
+        json!({"rhumb.dev/wave": "1", "rhumb.dev/depends-on": "ConfigMap/b, ConfigMap/c, ConfigMap/d"});
+    let all = [object(config("a"), &after), of_wave("b", "3"), of_wave("c", "2"), of_wave("d", "1")];
+    let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/c, which is in the later wave 2 (its own is 1)";
+    assert_eq!(finding_texts(&find_dependency_cycles(&all)), [expected]);
+}

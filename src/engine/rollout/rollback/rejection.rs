@@ -510,3 +510,74 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ReplacementContent::{AwaitingUnit, Delete, Quarantined, Read, Unread, Unreadable};
+    use super::*;
+    use crate::engine::tests::world::{SET, config, desired};
+    use crate::object::{ContentHash, Revision};
+
+    fn release(revision: &str) -> ContentRef {
+        let hash = ContentHash::hash_bytes(revision.as_bytes());
+        ContentRef { hash, revision: Revision::new(revision) }
+    }
+
+    fn later(replacement: ReplacementContent) -> ReplacementContent {
+        AwaitingUnit(Box::new(replacement))
+    }
+
+    #[test]
+    fn a_rejected_object_gets_what_its_unit_and_its_target_give() {
+        let rejected = |action: RejectionAction, rollback_target: RollbackTarget| {
+            let member = UnitMember { content: Some(release("r1").hash), rollback_target, restarted: None };
+            let members = [(config("a"), member.clone())].into();
+            let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
+            ObjectRejection::of(&Rejection { unit, action, cause: "it failed".into() }, &member)
+        };
+        let former = RollbackTarget::FormerContent { content: release("r0"), inventory_id: "b-v1".into() };
+        for (target, replacement, is_newest_content) in [
+            (RollbackTarget::Unknown, later(Quarantined), false),
+            (RollbackTarget::Absent, later(Delete), false),
+            (RollbackTarget::Content(release("r0")), Unread(release("r0")), false),
+            (former, Unread(release("r0")), false),
+            (RollbackTarget::Content(release("r1")), Unread(release("r1")), true),
+        ] {
+            let cause: Arc<str> = "it failed".into();
+            let held = rejected(RejectionAction::Quarantine, target.clone());
+            let expected = ObjectRejection { replacement: Quarantined, cause, is_newest_content };
+            assert_eq!(held, expected, "{target:?}");
+            let back = rejected(RejectionAction::RollBack, target.clone());
+            assert_eq!(back, ObjectRejection { replacement, ..expected }, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_rejection_means_the_same_while_its_content_is_read_and_awaited() {
+        let of = |replacement: &ReplacementContent, cause: &str| ObjectRejection {
+            replacement: replacement.clone(),
+            cause: cause.into(),
+            is_newest_content: false,
+        };
+        let content = desired(&config("a"), 1, "a");
+        // Replacements with one number mean the same.
+        let all = [
+            (1, Unread(release("r1"))),
+            (1, Read(content, release("r1"))),
+            (1, Unreadable(release("r1"))),
+            (1, later(Unreadable(release("r1")))),
+            (2, Unread(release("r2"))),
+            (3, Quarantined),
+            (3, later(Quarantined)),
+            (4, Delete),
+            (4, later(Delete)),
+        ];
+        for (number, one) in &all {
+            for (other_number, other) in &all {
+                let same = of(one, "it failed").is_equivalent(&of(other, "it failed"));
+                assert_eq!(same, number == other_number, "{one:?} {other:?}");
+                assert!(!of(one, "it failed").is_equivalent(&of(other, "it crashed")), "{one:?} {other:?}");
+            }
+        }
+    }
+}

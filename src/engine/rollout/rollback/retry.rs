@@ -209,3 +209,32 @@ fn has_record(ledger: &RolloutLedger, unit: &ReleaseUnit) -> bool {
 fn is_overlapping(one: &ReleaseUnit, other: &ReleaseUnit) -> bool {
     one.inventory_id == other.inventory_id && one.members.keys().any(|id| other.members.contains_key(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::UnitMember;
+    use crate::engine::tests::world::config;
+    use crate::object::Revision;
+
+    #[test]
+    fn a_unit_is_recorded_where_a_unit_of_its_inventory_shares_an_object() {
+        let unit = |inventory_id: &str, names: &[&str]| {
+            let member =
+                || UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
+            let members = names.iter().map(|name| (config(name), member())).collect();
+            ReleaseUnit { inventory_id: inventory_id.into(), revision: Revision::new("r1"), members }
+        };
+        let check = |units: Vec<ReleaseUnit>, expected: bool| {
+            let ledger = RolloutLedger { units, ..RolloutLedger::default() };
+            let found = has_record(&ledger, &unit("a-v1", &["a", "b"]));
+            assert_eq!(found, expected, "{:?}", ledger.units);
+        };
+        check(vec![], false);
+        check(vec![unit("a-v1", &["a", "b"])], true);
+        check(vec![unit("a-v1", &["b", "c"])], true);
+        check(vec![unit("a-v1", &["c"])], false);
+        check(vec![unit("b-v1", &["a", "b"])], false);
+        check(vec![unit("b-v1", &["a"]), unit("a-v1", &["c"]), unit("a-v1", &["a"])], true);
+    }
+}

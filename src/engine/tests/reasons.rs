@@ -1,0 +1,293 @@
+//! The words of each reason, and whether it is shown as refused, as at rest or as waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::{FIRST, World, WorldObject, config, desired, workload};
+use crate::engine::decide::ownership::left_alone_reason;
+use crate::engine::*;
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The way in which a reason is shown.
+#[derive(Debug, PartialEq, Eq)]
+enum ReasonDisplay {
+    Refused,
+    AtRest,
+    Waiting,
+}
+
+fn words() -> Arc<str> {
+    "x".into()
+}
+
+fn shown(reason: &Reason) -> ReasonDisplay {
+    match (reason.is_refusal(), reason.is_requested()) {
+        (true, false) => ReasonDisplay::Refused,
+        (false, true) => ReasonDisplay::AtRest,
+        (false, false) => ReasonDisplay::Waiting,
+        (true, true) => panic!("{reason}"),
+    }
+}
+
+/// Checks the words of reasons that are all shown in one way.
+fn check(expected: &ReasonDisplay, reasons: &[(Reason, &str)]) {
+    for (reason, words) in reasons {
+        assert_eq!((&shown(reason), &*reason.to_string()), (expected, *words), "{reason:?}");
+    }
+}
+
+#[test]
+fn what_passes_by_itself_or_by_a_persons_word_waits() {
+    let (kind, gvk) = (GroupKind::new("apps", "Deployment"), Gvk::new("apps", "v1", "Deployment"));
+    let others = |versions: &[&str]| versions.iter().map(|version| (*version).to_owned()).collect();
+    let reasons = [
+        (Reason::Syncing(kind.clone()), "waiting for the first list of Deployment.apps"),
+        (
+            Reason::Unobservable(kind, "denied".into(), ErrorClass::Forbidden),
+            "Deployment.apps cannot be watched: denied",
+        ),
+        (Reason::Inventory("shop".into()), "the inventory ConfigMap shop is being written"),
+        (Reason::Unserved(gvk.clone(), others(&[])), "the server has no kind apps/v1 Deployment"),
+        (
+            Reason::Unserved(gvk.clone(), others(&["v2", "v3"])),
+            "the server has no kind apps/v1 Deployment (it has v2, v3)",
+        ),
+        (Reason::UnknownKind(gvk), "the API server cannot say now whether it serves apps/v1 Deployment"),
+        (
+            Reason::Needs(config("a"), "is not there yet".into()),
+            "needs ConfigMap shop/a, which is not there yet",
+        ),
+        (Reason::Wave(-1, config("a")), "wave -1 is not finished: ConfigMap shop/a"),
+        (Reason::Budget(BudgetShortage::Behind(workload("web"))), "Deployment shop/web goes first"),
+        (Reason::Claiming, "its claim on the rollout budget is being written"),
+        (
+            Reason::UnitWorkload(workload("web")),
+            "it is released together with Deployment shop/web, which has not started to roll out",
+        ),
+        (Reason::RecordUnreadable(words()), "x"),
+        (Reason::Step(words()), "x"),
+        (Reason::Paused(words()), "x"),
+        (Reason::OnHold(words()), "x"),
+        (Reason::Prune(words()), "x"),
+        (Reason::Confirm(words()), "x; see `rhumb prune list`"),
+    ];
+    check(&ReasonDisplay::Waiting, &reasons);
+}
+
+#[test]
+fn what_is_being_read_or_tried_again_waits() {
+    let fight = |cause: FightCause| Reason::Fight(cause, SECOND / 2);
+    let reasons = [
+        (Reason::Terminating, "it is being deleted"),
+        (Reason::OwnWrite, "waiting for the watch to show rhumb's last write"),
+        (Reason::Retrying(words(), Duration::from_millis(999)), "x; retry in 999 ms"),
+        (Reason::Retrying(words(), SECOND), "x; retry in 1 s"),
+        (Reason::Retrying(words(), SECOND * 90), "x; retry in 90 s"),
+        (
+            fight(FightCause::Changes("kubectl".into())),
+            "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 500 ms",
+        ),
+        (
+            fight(FightCause::Deletions),
+            "somebody deletes it each time it is made: stop that, or take it out of the source; next repair in 500 ms",
+        ),
+        (Reason::ReadingRevision("r1".into()), "reading its content from revision r1"),
+        (
+            Reason::KeyUnavailable("denied".into()),
+            "the recorded hashes of Secrets are sealed, and the key is not available: denied",
+        ),
+        (Reason::Reading(config("a")), "reading ConfigMap shop/a, whose data its pods use"),
+        (Reason::Incomplete(words()), "the source was not read completely: x"),
+        (Reason::ReadingPeers, "reading what other sources of the cluster want"),
+        (Reason::Observed, "the source has `observe: true`, so nothing is written"),
+    ];
+    check(&ReasonDisplay::Waiting, &reasons);
+}
+
+#[test]
+fn what_a_person_has_to_change_is_refused() {
+    let reasons = [
+        (Reason::Refused(words(), None), "x"),
+        (Reason::Refused(words(), Some(SECOND)), "x"),
+        (Reason::Owned("source shop".into()), "it belongs to source shop"),
+        (
+            Reason::NotAdopted,
+            "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over",
+        ),
+        (Reason::Unusable(words()), "x"),
+        (Reason::Oversized(config("a"), words()), "x"),
+        (Reason::Rejected(words()), "x"),
+        (
+            Reason::Generated(config("a")),
+            "its generated values would not fit those of ConfigMap shop/a, which another render made: restore it, or \
+             delete all objects of the release with generated values",
+        ),
+    ];
+    check(&ReasonDisplay::Refused, &reasons);
+}
+
+#[test]
+fn what_somebody_asked_for_is_at_rest() {
+    let reasons = [
+        (Reason::Kept(words()), "x"),
+        (
+            Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
+            "its annotation asks to create it only if it is missing, and it exists",
+        ),
+        (Reason::LeftAlone(ReconcilePolicy::Disabled), "its annotation asks not to reconcile it"),
+        (
+            Reason::OptedOut("example.com/word"),
+            "example.com/word is set on the live object: it is neither changed nor repaired until that is removed",
+        ),
+    ];
+    check(&ReasonDisplay::AtRest, &reasons);
+}
+
+#[test]
+fn one_object_stands_for_all_of_a_record_that_is_too_large() {
+    let a = config("a");
+    assert_eq!(Reason::Oversized(a.clone(), words()).representative(), Some(&a));
+    for reason in [Reason::Generated(a.clone()), Reason::Wave(1, a.clone()), Reason::Unusable(words())] {
+        assert_eq!(reason.representative(), None, "{reason}");
+    }
+}
+
+#[test]
+fn each_failed_write_has_its_class_and_its_words() {
+    let refused = |rule: RefusalRule| WriteFailure::Refused("no".into(), rule, None);
+    for (failure, class, expected) in [
+        (WriteFailure::Conflict(SECOND), ErrorClass::Conflict, "another client wrote first"),
+        (refused(RefusalRule::Rights), ErrorClass::Forbidden, "no"),
+        (refused(RefusalRule::Webhook), ErrorClass::Transient, "no"),
+        (refused(RefusalRule::Immutable), ErrorClass::Invalid, "no"),
+        (refused(RefusalRule::Other), ErrorClass::Invalid, "no"),
+        (WriteFailure::Unknown("it hangs".into(), SECOND), ErrorClass::Transient, "it hangs"),
+    ] {
+        assert_eq!((failure.class(), &*failure.to_string()), (class, expected), "{failure:?}");
+    }
+}
+
+#[test]
+fn a_decision_with_a_reason_is_asked_again_at_the_earlier_of_both_times() {
+    let check = |before: Option<u64>, reason: Reason, expected: Option<u64>| {
+        let requeue_after = before.map(Duration::from_secs);
+        let decision = Decision { requeue_after, ..Decision::act(Action::Lookup) };
+        let decision = decision.with_reason(reason.clone());
+        let expected = expected.map(Duration::from_secs);
+        let expected = Decision { action: Action::Lookup, reason: Some(reason), requeue_after: expected };
+        assert_eq!(decision, expected);
+    };
+    let retrying = |seconds: u32| Reason::Retrying(words(), SECOND * seconds);
+    check(None, Reason::Terminating, None);
+    check(Some(5), Reason::Terminating, Some(5));
+    check(None, retrying(3), Some(3));
+    check(Some(5), retrying(3), Some(3));
+    check(Some(5), retrying(9), Some(5));
+}
+
+#[test]
+fn the_word_of_a_manifest_counts_before_that_of_somebody_else() {
+    use OptOutPolicy::{Allowed, Denied};
+    use ReconcilePolicy::{Disabled, Enabled, OnlyCreate};
+
+    const WORD: &str = "example.com/word";
+    let a = config("a");
+    let there = World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1));
+    let marked = LiveObject { opt_out: Some(WORD), ..there.clone() };
+    let check = |reconcile, live: Option<&LiveObject>, policy, expected: Option<Reason>| {
+        let mut wanted = (*desired(&a, 1, "a")).clone();
+        wanted.traits.reconcile = reconcile;
+        let word = live.and_then(|live| live.opt_out);
+        let found = left_alone_reason(&wanted, live, policy);
+        assert_eq!(found, expected, "{reconcile:?} {word:?} {policy:?}");
+    };
+    for policy in [Allowed, Denied] {
+        check(Enabled, None, policy, None);
+        check(Enabled, Some(&there), policy, None);
+        check(OnlyCreate, None, policy, None);
+        for live in [&there, &marked] {
+            check(OnlyCreate, Some(live), policy, Some(Reason::LeftAlone(OnlyCreate)));
+            check(Disabled, Some(live), policy, Some(Reason::LeftAlone(Disabled)));
+        }
+        check(Disabled, None, policy, Some(Reason::LeftAlone(Disabled)));
+    }
+    check(Enabled, Some(&marked), Allowed, Some(Reason::OptedOut(WORD)));
+    check(Enabled, Some(&marked), Denied, None);
+}
+
+#[test]
+fn whoever_keeps_an_object_from_being_recreated_is_told_how_to_do_it() {
+    let expected =
+        "it is not deleted and created again, as it is kept: delete it by kubectl, and it is created again";
+    assert_eq!(kept_refusal_text("it is kept"), expected);
+}
+
+#[test]
+fn a_kind_that_nobody_serves_is_taken_out_of_the_inventory_by_a_command_that_names_all_others() {
+    let kinds = ["ConfigMap", "Deployment.apps", "Widget.example.com"].map(GroupKind::parse);
+    let text = explain_unserved_kind("rhumb-system", "shop", &kinds.clone().into(), &kinds[2]);
+    let expected = "ConfigMap rhumb-system/shop: nothing is pruned while Widget.example.com cannot be listed: the \
+                    server has no such kind; `kubectl get crds,apiservices` shows what defines kinds: bring its \
+                    definition back, or, if none of its objects is left, take it out of the inventory: `kubectl -n \
+                    rhumb-system annotate --overwrite configmap shop \
+                    applyset.kubernetes.io/contains-group-kinds=ConfigMap,Deployment.apps`";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn an_object_moves_to_the_folder_that_names_it_now() {
+    let [a, b] = ["a", "b"].map(config);
+    let check = |moved: &MovedObjects, id: &ObjectId, expected: Option<&str>| {
+        assert_eq!(moved.doubt_about(id).as_deref(), expected, "{moved:?} {id}");
+    };
+    let known = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());
+    let moves = "other/a.yaml of the same repository has it now: apply that first, and it moves";
+    check(&known, &a, Some(moves));
+    check(&known, &b, None);
+    check(&MovedObjects::Unsearched, &a, None);
+    let unreadable = "another folder of the same repository may have it: it cannot be read: it is broken";
+    check(&MovedObjects::Unreadable("it is broken".into()), &b, Some(unreadable));
+}
+
+#[test]
+fn a_write_names_the_version_that_it_was_decided_on() {
+    let rv = ResourceVersion(7);
+    let apply = |decided_on: Option<ResourceVersion>| ApplyRequest {
+        desired: desired(&config("a"), 1, "a"),
+        source: FIRST,
+        revision: crate::object::Revision::new("r1"),
+        seal: None,
+        precondition: Precondition::Absent,
+        decided_on,
+        variant: ApplyVariant::PLAIN,
+        purpose: ApplyPurpose::Create,
+        restarts: RestartRisk::Absent,
+    };
+    for (action, expected) in [
+        (Action::Apply(apply(Some(rv))), Some(rv)),
+        (Action::Apply(apply(None)), None),
+        (Action::Delete(Uid("1".into()), rv, DeletionReason::Recreate), Some(rv)),
+        (Action::DryRun(apply(Some(rv))), None),
+        (Action::Lookup, None),
+    ] {
+        assert_eq!(action.decided_on(), expected, "{action:?}");
+    }
+}
+
+#[test]
+fn an_object_that_is_not_healthy_says_why_where_it_can() {
+    use crate::engine::decide::blockers::{health_words, is_healthy};
+    use crate::health::{Health, HealthStatus};
+
+    let a = config("a");
+    let there = World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1));
+    let check = |health: Health, expected: (bool, &str)| {
+        let live = LiveObject { health, ..there.clone() };
+        assert_eq!((is_healthy(&live), &*health_words(&live)), expected);
+    };
+    check(Health::current(), (true, "healthy"));
+    check(Health::new(HealthStatus::InProgress, ""), (false, "InProgress"));
+    check(Health::new(HealthStatus::Failed, "it crashes"), (false, "Failed: it crashes"));
+}
