@@ -54,8 +54,8 @@ impl Api {
                 .await
                 .unwrap();
             config.read_timeout = Some(READ_TIMEOUT);
-            // Else it counts from when a connection of the pool began to be idle, so that a request
-            // on one that was idle for nearly as long fails at once.
+            // Else it counts from when a connection of the pool began to be idle. A request on one
+            // that was idle for nearly as long would fail at once.
             config.reset_reader_on_write = true;
             Client::try_from(config).unwrap()
         });
