@@ -1,11 +1,12 @@
 //! The statements of sources to each other, in their inventories.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::inventory::{InventoryWriteMode, kept_objects, rejections};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
-use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
+use crate::engine::{Engine, Input, PeerSource, SourceId, SourceStatement, UnknownStatement};
 use crate::object::ObjectId;
 
 /// Data key with what a source says to the others.
@@ -83,7 +84,7 @@ pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option
 /// Takes over the statement that an inventory had before this process served its source.
 pub(super) fn restore_statement(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
     if let Some(statement) = read_statement(inventory) {
-        engine.restore_statement(source, &statement);
+        engine.handle(Input::Statement { source, statement }, Instant::now());
     }
 }
 

@@ -59,7 +59,7 @@ use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
 use super::tasks::{FatalError, TaskSet};
 use crate::cluster::inventory_id_of;
-use crate::engine::{Engine, PruneDecision, SourceId};
+use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ErrorClass, ObjectId};
 use crate::queue::WorkQueue;
@@ -176,7 +176,8 @@ impl Reconciler {
     #[must_use]
     pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
-            self.engine.retire(inventory_id_of(&self.records.namespace, source).into());
+            let inventory_id = inventory_id_of(&self.records.namespace, source).into();
+            self.engine.handle(Input::Retired(inventory_id), Instant::now());
         }
         self.sources.retired.clone_from(sources);
         self
@@ -322,7 +323,7 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let resynced = self.run_due_work(now);
-        self.engine.set_clock(now, jiff::Timestamp::now());
+        self.engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         self.carry_out_orders();
         self.engine.advance(now);
         self.record_rollout_events(now);
@@ -402,7 +403,8 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.timers.interval.mul_f64(0.9 + 0.2 * super::random_fraction());
-            resynced = Some(self.engine.mark_all());
+            self.engine.handle(Input::Resynced, now);
+            resynced = Some(self.engine.entries().count());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + audit_interval(self.timers.interval);
@@ -429,9 +431,7 @@ async fn tick(heartbeat: Heartbeat) {
 
 /// Makes a process regard the other sources of the cluster. A daemon answers their requests too.
 fn set_peer_rules(engine: &mut Engine, namespace: &str, run_mode: RunMode) {
-    engine.require_peer_consent();
-    engine.set_inventory_namespace(namespace);
-    if run_mode.is_daemon() {
-        engine.answer_observation_requests();
-    }
+    let service = if run_mode.is_daemon() { SourceService::Daemon } else { SourceService::OneShot };
+    let rules = PeerRules { inventory_namespace: namespace.into(), service };
+    engine.handle(Input::PeerRules(rules), Instant::now());
 }

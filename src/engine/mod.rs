@@ -6,7 +6,7 @@
 //! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
 //!
-//! Owns all transitions ([`Engine`]), the decision about one object
+//! Owns all transitions ([`Engine`]; its door is [`Engine::handle`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
 //! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
@@ -18,6 +18,7 @@
 mod decide;
 mod deletion;
 mod facts;
+mod input;
 mod lease_shares;
 mod orders;
 mod plan;
@@ -48,12 +49,10 @@ pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
-    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement, UnknownStatement,
+    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceService, SourceStatement, UnknownStatement,
 };
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{
-    SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,
-};
+pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
@@ -97,6 +96,7 @@ pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWri
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
+pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};

@@ -1,7 +1,7 @@
 //! The engine: all entries, and the transitions that new facts cause.
 //!
-//! The loop hands facts over (`set_reading`, `set_inventory`, `observe_object_by`). Each marks the
-//! keys of the objects that it is about, and `take_dirty` gives these to the queue of the loop.
+//! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
+//! about, and `take_dirty` gives these to the queue of the loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -213,18 +213,17 @@ impl Engine {
     }
 
     /// Marks an object as changed.
-    pub(crate) fn mark_dirty(&mut self, id: &ObjectId) {
+    pub(super) fn mark_dirty(&mut self, id: &ObjectId) {
         self.dirty.push(id.clone());
     }
 
-    /// Marks everything, as the periodic resync does, and returns how many objects that is.
-    pub(crate) fn mark_all(&mut self) -> usize {
+    /// Marks everything, as the periodic resync does.
+    pub(super) fn mark_all(&mut self) {
         self.dirty.extend(self.entries.keys().cloned());
-        self.entries.len()
     }
 
     /// Wakes the objects that wait for a topic.
-    pub(crate) fn wake_topic(&mut self, topic: &WaitTopic) {
+    pub(super) fn wake_topic(&mut self, topic: &WaitTopic) {
         for id in self.waiters_by_topic.remove(topic).unwrap_or_default() {
             self.topic_by_waiter.remove(&id);
             self.dirty.push(id);
@@ -236,7 +235,7 @@ impl Engine {
     }
 
     /// Takes over a reading of a source.
-    pub(crate) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
+    pub(super) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
@@ -292,14 +291,14 @@ impl Engine {
 
     /// Records that a source was checked after a reading of this number, and that what was found
     /// was read.
-    pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
+    pub(super) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
         self.complete_observation(source, reading);
         self.mark_prunes_stale();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
-    pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
+    pub(super) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete_reason = Some(why);
         self.sources[source].unrendered = Arc::default();
         self.sources[source].prunes.mark_stale();
@@ -417,7 +416,7 @@ impl Engine {
     }
 
     /// Takes over what the inventory says.
-    pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+    pub(super) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
@@ -442,7 +441,7 @@ impl Engine {
     }
 
     /// Takes over whether the server has a kind.
-    pub(crate) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
+    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
         if self.served.get(&gvk) != Some(&served) {
             self.served.insert(gvk, served);
             self.wake_topic(&WaitTopic::Kinds);
@@ -450,7 +449,7 @@ impl Engine {
     }
 
     /// Takes over which objects autoscalers target.
-    pub(crate) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
+    pub(super) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
         let changed: Vec<ObjectId> = match self.autoscaled.replace(targets.clone()) {
             Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
@@ -463,7 +462,7 @@ impl Engine {
     }
 
     /// Forgets an object of which nothing is known any more.
-    pub(crate) fn drop_entry(&mut self, id: &ObjectId) {
+    pub(super) fn drop_entry(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.clear_memo();
             self.entries.remove(id);

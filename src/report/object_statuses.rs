@@ -228,7 +228,7 @@ mod tests {
             reason: "it is not allowed".into(),
         };
         let facts = FileFacts { disallowed: vec![Arc::new(object)], ..FileFacts::default() };
-        engine.set_reading(
+        engine.read(
             FIRST,
             SourceReading {
                 revision: Some(Revision::new("r1")),
@@ -236,7 +236,7 @@ mod tests {
                 ..SourceReading::default()
             },
         );
-        engine.set_reading(SECOND, reading("r1", &[]));
+        engine.read(SECOND, reading("r1", &[]));
         engine
     }
 
@@ -296,15 +296,14 @@ mod tests {
     fn the_object_of_another_source_is_counted_beside_the_manifest_that_is_refused() {
         let id = config("env");
         let mut engine = disallowed(&id);
-        engine.set_reading(SECOND, reading("r2", &[("env", Some(desired(&id, 1, "env")))]));
+        engine.read(SECOND, reading("r2", &[("env", Some(desired(&id, 1, "env")))]));
         assert_eq!(
             phases(&with_context(&engine, status)),
             [(false, vec![(Phase::Refused, 1)]), (false, vec![(Phase::Waiting, 1)])]
         );
         let shown = with_context(&engine, |engine, it| object_status(engine, it, &id)).unwrap();
         assert_eq!((&*shown.source, shown.phase), ("two", Phase::Waiting));
-        engine
-            .set_reading(FIRST, SourceReading { files: vec![("a.yaml".into(), None)], ..reading("r2", &[]) });
+        engine.read(FIRST, SourceReading { files: vec![("a.yaml".into(), None)], ..reading("r2", &[]) });
         assert_eq!(phases(&with_context(&engine, status))[0], (true, Vec::new()));
     }
 }

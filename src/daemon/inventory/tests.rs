@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::Input;
 
 #[test]
 fn a_place_is_found_among_others_as_a_whole() {
@@ -77,6 +78,11 @@ fn no_name_is_read_as_another_or_as_two() {
     }
 }
 
+/// Hands over the inventory of the only source.
+fn set_inventory(engine: &mut Engine, inventory: Inventory) {
+    engine.handle_now(Input::Inventory { source: SourceId::new(0), inventory });
+}
+
 /// Returns a source that has nothing, wants nothing, and looks into these namespaces for these
 /// kinds.
 fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
@@ -91,7 +97,7 @@ fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
     engine.add_source(source);
-    engine.set_scopes(crate::manifest::KindScopes::builtin());
+    engine.handle_now(Input::Scopes(crate::manifest::KindScopes::builtin()));
     engine
 }
 
@@ -115,7 +121,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, location) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashCiphers::default()));
+        set_inventory(&mut engine, read(Some(&inventory), here, &HashCiphers::default()));
         let tidied =
             wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
                 .unwrap();
@@ -134,7 +140,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
-    engine.set_reading(
+    engine.read(
         SourceId::new(0),
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
@@ -167,14 +173,14 @@ fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
         FIRST, SET, World, WorldObject, config, desired, following, id, reading,
     };
-    use crate::engine::{AdoptPolicy, OWN_INFORMER_GROUP, RepositoryIdentity};
+    use crate::engine::{AdoptPolicy, RepositoryIdentity};
     let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
-    engine.set_scopes(crate::manifest::KindScopes::builtin());
+    engine.handle_now(Input::Scopes(crate::manifest::KindScopes::builtin()));
     let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
-    engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
     for (uid, one) in [(1, &wanted), (2, &other)] {
         let thing = WorldObject::settled(desired(one, 1, "a").hash, "r1", uid);
-        engine.observe_object_by(OWN_INFORMER_GROUP, one, World::live(one, &thing));
+        engine.observe_object(one, World::live(one, &thing));
     }
     (engine, other)
 }
@@ -200,7 +206,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
     // An unwanted object that is there is named, or nobody would ever look for it.
     let nothing = || crate::engine::tests::world::reading("r2", &[("a", None)]);
     let (mut engine, _) = having_one_too_many();
-    engine.set_reading(SourceId::new(0), nothing());
+    engine.read(SourceId::new(0), nothing());
     let wanted =
         wanted_inventory(&engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
     assert_eq!(wanted.unwrap().kinds, [GroupKind::parse("ConfigMap")].into());
@@ -233,7 +239,7 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
         ..InventoryObject::default()
     };
     let (mut engine, other) = having_one_too_many();
-    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashCiphers::default()));
+    set_inventory(&mut engine, read(Some(&known), "/srv/new", &HashCiphers::default()));
     let location = |engine: &Engine, mode| {
         let wanted = wanted_inventory(engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
         wanted.annotations[annotations::SOURCE].clone()
@@ -241,7 +247,7 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
     let both = "/srv/old and /srv/new";
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both);
     assert_eq!(location(&engine, InventoryWriteMode::Exact), both, "one is left");
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.observe_absence(&other);
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both, "it may not be all that is there");
     assert_eq!(location(&engine, InventoryWriteMode::Exact), "/srv/new");
 }
@@ -261,7 +267,7 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
             SourceState::new("shop", "applyset-shop", AdoptPolicy::Never, PrunePolicy::On, radius);
         source.lifecycle = lifecycle;
         let source = engine.add_source(source);
-        engine.set_inventory(source, read(Some(&known), "/nonexistent", &HashCiphers::default()));
+        set_inventory(&mut engine, read(Some(&known), "/nonexistent", &HashCiphers::default()));
         let wanted = wanted_inventory(&engine, source, "/nonexistent", Some(&known), mode);
         wanted.unwrap().annotations[annotations::SOURCE].clone()
     };
@@ -276,7 +282,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
     let (mut engine, other) = having_one_too_many();
     let confirmed = ["2", "gone"].map(|uid| Uid(uid.into())).into();
     let inventory = engine.source(SourceId::new(0)).inventory.clone().unwrap();
-    engine.set_inventory(SourceId::new(0), Inventory { confirmed, ..inventory });
+    set_inventory(&mut engine, Inventory { confirmed, ..inventory });
     let recorded = |engine: &Engine| {
         let known = InventoryObject {
             data: [(CONFIRMED_PRUNES_KEY.to_owned(), "2\ngone".to_owned())].into(),
@@ -287,7 +293,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
         wanted.unwrap().data.get(CONFIRMED_PRUNES_KEY).cloned()
     };
     assert_eq!(recorded(&engine).as_deref(), Some("2"));
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.observe_absence(&other);
     assert_eq!(recorded(&engine), None);
 }
 
@@ -300,7 +306,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
         let reading =
             crate::engine::SourceReading { revision, incomplete_reason: incomplete, ..Default::default() };
-        engine.set_reading(SourceId::new(0), reading);
+        engine.read(SourceId::new(0), reading);
         ended_jobs(&engine, SourceId::new(0), text.clone()).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
@@ -326,12 +332,12 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let rv = ResourceVersion(shown.rv.0 + 1);
     let asking =
         crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
-    engine.observe_object_by(crate::engine::OWN_INFORMER_GROUP, &other, asking);
+    engine.observe_object(&other, asking);
     // No revision has its content any more.
     for (revision, wanted) in engine.unread_contents() {
         for (id, hash) in wanted {
-            let content = crate::engine::ContentRef { hash, revision: revision.clone() };
-            engine.record_older_content(&id, &content, None);
+            let release = crate::engine::ContentRef { hash, revision: revision.clone() };
+            engine.handle_now(Input::OlderContent { id, release, content: None });
         }
     }
     engine.process_changes();
@@ -339,7 +345,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let inventory = to_write(&engine);
     assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
     assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.observe_absence(&other);
     engine.process_changes();
     assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
 }

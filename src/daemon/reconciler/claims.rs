@@ -1,8 +1,8 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
 //! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
-//! by compare-and-swap. The answer goes to `Engine::set_ledger`. That marks the workloads whose
-//! claim is there, and `Engine::decide` lets their writes pass.
+//! by compare-and-swap. The answer goes in as `Input::Ledger`. That marks the workloads whose claim
+//! is there, and `Engine::decide` lets their writes pass.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ use crate::cluster::{
     explain_unreadable_ledger,
 };
 use crate::engine::{
-    Budget, Engine, HashCipherStatus, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError,
-    QueuePublication, RolloutLedger,
+    Budget, Engine, HashCipherStatus, Input, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY,
+    ParseLedgerError, ProcessIdentity, QueuePublication, RolloutLedger,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
@@ -124,10 +124,10 @@ fn retries_late(class: ErrorClass) -> bool {
 
 /// Returns an engine that claims under a name of its own, and knows the time.
 pub(super) fn engine(budget: Budget) -> Engine {
-    let mut engine = Engine::new(budget);
-    engine.set_holder(&holder());
-    engine.set_clock_mark(&clock_mark());
-    engine.set_clock(Instant::now(), jiff::Timestamp::now());
+    let (mut engine, now) = (Engine::new(budget), Instant::now());
+    let identity = ProcessIdentity { holder: holder().into(), clock_mark: clock_mark().into() };
+    engine.handle(Input::Process(identity), now);
+    engine.handle(Input::Clock(jiff::Timestamp::now()), now);
     engine
 }
 
@@ -146,11 +146,11 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
         if self.records.ledger.stale || waited || self.engine.needs_ledger_read() {
             self.records.ledger.call = CallState::Busy;
-            self.engine.note_ledger_call();
+            self.engine.handle(Input::LedgerRequested, now);
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
-                self.engine.request_seal_key();
+                self.engine.handle(Input::SealKeyNeeded, now);
                 self.records.ledger.publication.note_failure(&mut self.engine);
                 return self.wait_for_key();
             };
@@ -159,7 +159,7 @@ impl Reconciler {
                 return self.log_full_ledger(text.len());
             }
             (self.records.ledger.call, self.records.ledger.is_writing) = (CallState::Busy, true);
-            self.engine.note_ledger_write(&next);
+            self.engine.handle(Input::LedgerSent(next), now);
             let known = self.records.ledger.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_rollout_ledger(&namespace, known.as_ref(), &text).await;
@@ -197,22 +197,23 @@ impl Reconciler {
         if self.is_only_observing() {
             self.records.ledger.sealing = HashCipherStatus::Valid;
         }
+        let now = Instant::now();
         match self.records.ledger.sealing {
             HashCipherStatus::Locked => {
-                self.engine.lock_ledger();
+                self.engine.handle(Input::LedgerLocked, now);
                 self.wait_for_key();
                 return Ok(());
             }
-            HashCipherStatus::Stale => self.engine.request_seal_key(),
+            HashCipherStatus::Stale => self.engine.handle(Input::SealKeyNeeded, now),
             HashCipherStatus::Valid => {}
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.records.namespace, count));
-        self.engine.explain_unread(unread.as_deref().map(Arc::from));
-        self.engine.set_ledger(ledger);
-        if let Some(why) = &unwritable {
-            self.engine.set_ledger_unreadable(why);
+        self.engine.handle(Input::UnreadableClaims(unread.as_deref().map(Arc::from)), now);
+        self.engine.handle(Input::Ledger(ledger), now);
+        if let Some(why) = unwritable.as_deref() {
+            self.engine.handle(Input::LedgerUnreadable(why.into()), now);
             self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
         }
         self.log_unreadable(unwritable.or(unread));
@@ -308,11 +309,14 @@ impl Reconciler {
         id: &ObjectId,
         found: Result<Option<Box<LiveObject>>, ClusterError>,
     ) {
+        let now = Instant::now();
         match found {
-            Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
+            Ok(live) => self.engine.handle(Input::ForeignWorkload { id: id.clone(), live }, now),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
-                if self.engine.insert_hidden_workload(id, error.to_string().into()) {
+                let why = error.to_string().into();
+                self.engine.handle(Input::HiddenWorkload { id: id.clone(), why }, now);
+                for id in self.engine.take_newly_hidden() {
                     tracing::warn!(object = %id, "the claim of another daemon counts, as its workload may not be read: {error}");
                 }
             }
@@ -403,7 +407,7 @@ impl Reconciler {
                     unwritable.map(|why| explain_unreadable_ledger(&self.records.namespace, why));
                 if let Err(error) = self.take_ledger(text, unwritable) {
                     let why = explain_unreadable_ledger(&self.records.namespace, &error.to_string());
-                    self.engine.set_ledger_unreadable(&why);
+                    self.engine.handle(Input::LedgerUnreadable(why.as_str().into()), Instant::now());
                     self.log_unreadable(Some(why));
                     self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
@@ -420,7 +424,8 @@ impl Reconciler {
                 self.records.ledger.stale = true;
                 let needs_person = retries_late(error.class());
                 if was_write && error.class() == ErrorClass::Invalid {
-                    self.engine.set_ledger_unreadable(&format!("{error}; no rollout begins"));
+                    let why = format!("{error}; no rollout begins").into();
+                    self.engine.handle(Input::LedgerUnreadable(why), Instant::now());
                 }
                 let wait = self.records.ledger.note_failure(was_write);
                 let wait = if needs_person { PERSON_RETRY_DELAY } else { wait };

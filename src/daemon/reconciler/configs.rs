@@ -13,7 +13,9 @@ use crate::cluster::{
     ClusterError, ClusterFault, ConfigKey, DataChange, DataEvent, DataWatchHandle, EventSink, ServiceAccount,
     missing_key_remedy,
 };
-use crate::engine::{ApplyPurpose, ApplyRequest, CONFIG_KEY_SECRET_NAME, ReadState, SourceWrites};
+use crate::engine::{
+    ApplyPurpose, ApplyRequest, CONFIG_KEY_SECRET_NAME, ConfigData, Input, ReadState, SourceWrites,
+};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The shortest wait before the key is asked for again.
@@ -109,8 +111,7 @@ impl Reconciler {
                 self.watches.data.logged_failure = None;
                 let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
-                    self.engine.set_release_key(ReadState::Value(made.clone()));
-                    self.engine.set_config_key(ReadState::Value(made));
+                    self.engine.handle(Input::Key(ReadState::Value(made)), Instant::now());
                 }
                 self.watches.data.key = Some(key);
                 if self.engine.seals().number() != before {
@@ -167,8 +168,7 @@ impl Reconciler {
     /// changed data. Objects released together with a Secret wait, and nothing else does.
     fn record_missing_config_key(&mut self, why: &str, fault: Option<&ClusterFault>) {
         if self.watches.data.key.is_none() {
-            self.engine.set_release_key(ReadState::Unreadable(why.into()));
-            self.engine.set_config_key(ReadState::Unreadable(why.into()));
+            self.engine.handle(Input::Key(ReadState::Unreadable(why.into())), Instant::now());
         }
         if self.watches.data.logged_failure.as_deref() != Some(why) {
             let name = format!("Secret {}/{CONFIG_KEY_SECRET_NAME}", self.records.namespace);
@@ -205,7 +205,7 @@ impl Reconciler {
                     self.watches.data.event_subjects.remove(gone);
                 }
                 if !all.contains(gone) {
-                    self.engine.forget_config(gone);
+                    self.engine.handle(Input::ConfigUnfollowed(gone.clone()), Instant::now());
                 }
             }
         }
@@ -235,12 +235,12 @@ impl Reconciler {
                 if *self.watches.data.event_subjects.entry(id.clone()).or_insert_with(|| account.clone())
                     == account
                 {
-                    self.engine.set_config_data(&id, ReadState::Value(data));
+                    self.record_config_data(id, ReadState::Value(data));
                 }
             }
             DataChange::Failed(why, ErrorClass::Internal) => {
                 tracing::error!(object = %id, "its data is no longer followed: {why}");
-                self.engine.set_config_data(&id, ReadState::Unreadable(why));
+                self.record_config_data(id, ReadState::Unreadable(why));
             }
             DataChange::Failed(why, ErrorClass::Transient) => {
                 tracing::debug!(object = %id, "its data cannot be read now: {why}");
@@ -256,10 +256,14 @@ impl Reconciler {
                     self.watches.data.relist_unreported();
                 }
                 if !self.watches.data.is_readable(&id) {
-                    self.engine.set_config_data(&id, ReadState::Unreadable(why));
+                    self.record_config_data(id, ReadState::Unreadable(why));
                 }
             }
         }
+    }
+
+    fn record_config_data(&mut self, id: ObjectId, data: ReadState<Option<ConfigData>>) {
+        self.engine.handle(Input::ConfigData { id, data }, Instant::now());
     }
 
     /// Lists all data again, as an audit.

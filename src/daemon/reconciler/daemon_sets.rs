@@ -9,7 +9,7 @@ use crate::cluster::{
     AccessDenial, ClusterError, ClusterFault, EventSink, EvictionResponse, Informer, InformerChange,
     InformerEvent,
 };
-use crate::engine::{EvictionOutcome, NodeChange, NodeFacts, PodToEvict};
+use crate::engine::{EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The watch of the nodes, which is closed at first.
@@ -56,8 +56,8 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
-        match answer {
+    pub(super) fn record_eviction(&mut self, pod: PodToEvict, outcome: EvictionOutcome) {
+        match &outcome {
             EvictionOutcome::Evicted => {
                 self.watches.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
@@ -68,7 +68,7 @@ impl Reconciler {
             }
             EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
         }
-        self.engine.record_eviction(pod, answer, Instant::now());
+        self.engine.handle(Input::Evicted { pod, outcome }, Instant::now());
     }
 
     /// Watches the nodes as long as that is needed.
@@ -83,7 +83,7 @@ impl Reconciler {
             }
             (false, Some(_)) => {
                 self.watches.nodes.close();
-                self.engine.nodes(NodeChange::Closed);
+                self.engine.handle(Input::Nodes(NodeChange::Closed), Instant::now());
             }
             _ => {}
         }
@@ -105,6 +105,6 @@ impl Reconciler {
             InformerChange::Failed(error, _) => NodeChange::Failed(error.reason().into()),
             InformerChange::Resumed => NodeChange::Resumed,
         };
-        self.engine.nodes(node_change);
+        self.engine.handle(Input::Nodes(node_change), Instant::now());
     }
 }

@@ -1,8 +1,8 @@
 //! Hands decisions to the tasks that carry them out, and takes their outcomes back.
 //!
 //! `process_key` asks `Engine::decide`, and spawns what `src/daemon/executor.rs` does. The answer
-//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it to `Engine::record_result`,
-//! which changes the entry.
+//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it over as `Input::Answered`, which
+//! changes the entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::Reconciler;
 use super::write_window::RetryAdmission;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_INFORMER_GROUP,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, Input, OWN_INFORMER_GROUP,
     ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{GroupKind, ObjectId};
@@ -119,11 +119,9 @@ impl Reconciler {
                     // A single reading has no history: what was accepted before is not known.
                     None => {
                         for WantedContent { id, hash, .. } in wanted {
-                            self.engine.record_older_content(
-                                &id,
-                                &ContentRef { hash, revision: revision.clone() },
-                                None,
-                            );
+                            let release = ContentRef { hash, revision: revision.clone() };
+                            let content = Input::OlderContent { id, release, content: None };
+                            self.engine.handle(content, Instant::now());
                         }
                     }
                 }
@@ -162,7 +160,7 @@ impl Reconciler {
         }
         match (decision.action, kind) {
             (Action::Forget, _) => {
-                self.engine.drop_entry(&id);
+                self.engine.handle(Input::Forgotten(id.clone()), now);
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
@@ -183,12 +181,14 @@ impl Reconciler {
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = self.engine.previous_owner(&apply);
-                self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
+                let action = Action::Apply(apply.clone());
+                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
                 self.writes.note_sent();
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
             (Action::Delete(uid, rv, reason), Some(kind)) => {
-                self.engine.note_dispatch(&id, &Action::Delete(uid.clone(), rv, reason));
+                let action = Action::Delete(uid.clone(), rv, reason);
+                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
                 self.writes.note_sent();
                 self.spawn(self.executor_for(&id).delete(kind, id, uid, rv, reason));
             }
@@ -333,7 +333,7 @@ impl Reconciler {
     pub(super) fn finish_action(
         &mut self,
         id: &ObjectId,
-        action: &Action,
+        action: Action,
         result: ActionResult,
         outcome: Option<Outcome>,
     ) {
@@ -342,7 +342,7 @@ impl Reconciler {
         }
         let now = Instant::now();
         self.queue.tick(now);
-        self.record_metrics(id, action, &result);
+        self.record_metrics(id, &action, &result);
         let result = match result {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
@@ -358,18 +358,19 @@ impl Reconciler {
         if let ActionResult::Failed(failure) = &result {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
-        let unchanged = match (&result, action) {
+        let unchanged = match (&result, &action) {
             (ActionResult::Applied(written), Action::Apply(apply)) => {
                 apply.decided_on == Some(written.live.rv)
             }
             _ => false,
         };
-        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&result, action, unchanged) {
+        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&result, &action, unchanged) {
             self.log_restart(id, apply);
         }
         let repair = matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }));
         let repaired = repair && !unchanged && matches!(result, ActionResult::Applied(_));
-        self.engine.record_result(id, action, result, now);
+        let action = Box::new(action);
+        self.engine.handle(Input::Answered { id: id.clone(), action, result }, now);
         if let Some(outcome) = outcome {
             let outcome = if unchanged { Outcome::Unchanged } else { outcome };
             if repaired {

@@ -1,10 +1,10 @@
 //! Reads and writes the inventories.
 //!
-//! `sync_inventories` writes what an inventory lacks, rejections included. The answer goes through
-//! `Engine::set_inventory`, which puts the rejections in force.
+//! `sync_inventories` writes what an inventory lacks, rejections included. The answer goes in as
+//! `Input::Inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::accepted_revision;
 use super::super::handover;
@@ -17,7 +17,9 @@ use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
-use crate::engine::{HashCipherStatus, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{
+    HashCipherStatus, Input, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites,
+};
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
@@ -196,7 +198,7 @@ impl Reconciler {
 
     /// Hands the inventory to the engine, as it was last read.
     pub(super) fn update_engine_inventory(&mut self, source: SourceId) {
-        let store = &mut self.records.inventories[source];
+        let (store, now) = (&mut self.records.inventories[source], Instant::now());
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
@@ -212,8 +214,10 @@ impl Reconciler {
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
-                HashCipherStatus::Locked => return self.engine.lock_inventory(source),
-                HashCipherStatus::Stale => self.engine.request_seal_key(),
+                HashCipherStatus::Locked => {
+                    return self.engine.handle(Input::InventoryLocked { source }, now);
+                }
+                HashCipherStatus::Stale => self.engine.handle(Input::SealKeyNeeded, now),
                 HashCipherStatus::Valid => {}
             }
             match inventory.other_location.as_deref() {
@@ -229,7 +233,8 @@ impl Reconciler {
             if inventory.lacks_location {
                 store.need = InventoryNeed::Growth;
             }
-            self.engine.set_inventory(source, self.visible_inventory(source, inventory));
+            let inventory = self.visible_inventory(source, inventory);
+            self.engine.handle(Input::Inventory { source, inventory }, now);
         }
     }
 
@@ -275,7 +280,7 @@ impl Reconciler {
                 inventory::wanted_inventory(&self.engine, source, location, known.as_ref(), mode)
             else {
                 // Once there is a key.
-                self.engine.request_seal_key();
+                self.engine.handle(Input::SealKeyNeeded, Instant::now());
                 self.records.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };

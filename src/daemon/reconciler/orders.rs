@@ -2,12 +2,13 @@
 //! up.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler};
 use crate::cluster::{InformerChange, InformerEvent};
-use crate::engine::{OlderRevision, ResourceVersion, SourceId};
+use crate::engine::{Input, OlderRevision, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
@@ -33,13 +34,14 @@ impl Reconciler {
             }
         }
         for token in impossible {
-            self.engine.undo_target_read(&token, Err("the source has no older revisions".to_owned()));
+            let past = Err("the source has no older revisions".to_owned());
+            self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
         }
     }
 
-    pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<OlderRevision, String>) {
-        self.sources.undoing.remove(token);
-        self.engine.undo_target_read(token, past);
+    pub(super) fn undo_target_read(&mut self, token: Arc<str>, past: Result<OlderRevision, String>) {
+        self.sources.undoing.remove(&token);
+        self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
         // The revision of the rollback must stay readable.
         self.sources.pins = PinState::Stale;
     }
@@ -58,7 +60,7 @@ impl Reconciler {
                 self.records.inventories[source].seen = ResourceVersion(u64::MAX);
                 self.follow_inventory(source);
             }
-            (None, Some(_)) => self.engine.expect_observation_request(),
+            (None, Some(_)) => self.engine.handle(Input::ObservationExpected, Instant::now()),
             (None, None) => {}
         }
     }

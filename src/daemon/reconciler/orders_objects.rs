@@ -1,13 +1,13 @@
 //! Reads the orders objects of the sources, and takes out of them what is done.
 
 use crate::object::annotations;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
-use crate::engine::{self, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{self, Input, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
 use crate::report::EventReason;
 
@@ -226,7 +226,7 @@ impl Reconciler {
         };
         let Some(object) = object else {
             store.object = OrdersState::Absent;
-            return self.engine.take_orders(source, Vec::new());
+            return self.engine.handle(Input::Ordered { source, orders: Vec::new() }, Instant::now());
         };
         let mut list = engine::parse_orders(&object.data);
         if !self.run_mode.is_daemon() {
@@ -236,7 +236,7 @@ impl Reconciler {
         store.object = OrdersState::Present(object);
         (store.questions, store.refused) = (list.questions, list.refused);
         let count = store.refused.len();
-        self.engine.take_orders(source, list.orders);
+        self.engine.handle(Input::Ordered { source, orders: list.orders }, Instant::now());
         if let Some(why) = news {
             let subject = if count == 1 {
                 "1 key is no order and is".to_owned()

@@ -9,7 +9,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
-use crate::engine::PeerSource;
+use crate::engine::{Input, PeerSource};
 use crate::report::EventReason;
 
 /// The wait before they are asked again after a failure.
@@ -45,7 +45,8 @@ impl Reconciler {
             Ok(peers) => {
                 self.records.peers = CallState::None;
                 self.log_unreadable_peers(&peers);
-                for source in self.engine.set_peers(peers, Instant::now()) {
+                self.engine.handle(Input::Peers(peers), Instant::now());
+                for source in self.engine.take_sources_behind() {
                     if let Some(source_task) = &self.sources.requests[source] {
                         let _ = source_task.try_send(SourceTaskRequest::Hint);
                     }

@@ -1,8 +1,8 @@
 //! Watches the pods of workloads, only while these roll, and reads the Events about those that
 //! failed.
 //!
-//! A failure goes on with `LoopEvent::FailureEvents`, and `Engine::reject_failed_rollout` rejects
-//! its unit.
+//! A failure goes on with `LoopEvent::FailureEvents`. The engine takes them as
+//! `Input::FailureEvents`, and rejects the unit.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{EventSink, PodWatchHandle, PodsChange, PodsEvent};
-use crate::engine::Uid;
+use crate::engine::{Input, Uid};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The time after which a workload that could not be read, and with it the selector of its pods, is
@@ -78,7 +78,9 @@ impl Reconciler {
 
     pub(super) fn handle_pods_event(&mut self, event: PodsEvent) {
         match event.change {
-            PodsChange::Observed(pods) => self.engine.record_pods(&event.id, pods),
+            PodsChange::Observed(pods) => {
+                self.engine.handle(Input::Pods { id: event.id, pods }, Instant::now());
+            }
             PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
                 self.fatal = Some(error.into());
             }

@@ -1,6 +1,7 @@
 //! The reports of sources and discovery, and the watches that follow from them.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -9,7 +10,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
 use super::super::source_task::{ClusterFactReader, SourceTask, SourceTaskRequest};
 use super::{CHANNEL_CAPACITY, Reconciler, RunMode};
-use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
+use crate::engine::{Input, SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, count_text};
 use crate::report::EventReason;
 
@@ -67,7 +68,7 @@ impl Reconciler {
         let before = self.engine.last_observation_number();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
-        self.engine.set_reading(source, reading);
+        self.engine.handle(Input::Read { source, reading }, Instant::now());
         self.record_read_event(source, known.as_ref());
         self.sources.attempted.insert(source);
         let last = self.engine.last_observation_number();
@@ -115,7 +116,7 @@ impl Reconciler {
     /// Takes the kinds that discovery found.
     pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
         self.watches.kinds.set_kinds(kinds, &mut self.engine);
-        self.engine.set_scopes(self.watches.kinds.kind_scopes());
+        self.engine.handle(Input::Scopes(self.watches.kinds.kind_scopes()), Instant::now());
         if self.run_mode.is_daemon() {
             self.watches.kinds.watch_inventories(&self.records.namespace);
             self.watches.kinds.watch_orders(&self.records.namespace);

@@ -72,7 +72,7 @@ pub(crate) enum ActionResult {
 
 impl Engine {
     /// Takes over what came of a write.
-    pub(crate) fn record_result(
+    pub(in crate::engine) fn record_result(
         &mut self,
         id: &ObjectId,
         action: &Action,

@@ -111,6 +111,9 @@ pub(in crate::engine) struct Handover {
     pub(super) requested_back: BTreeMap<ObjectId, Instant>,
     /// The requests to observe sources once more.
     pub(super) observations: ObservationRequests,
+    /// The sources of this process that may be behind another one of their repository, until they
+    /// were taken.
+    pub(in crate::engine) sources_behind: Vec<SourceId>,
 }
 
 impl Handover {
@@ -143,13 +146,13 @@ impl Handover {
 impl Engine {
     /// Requires the answers of the other sources of the cluster before anything is deleted or taken
     /// over.
-    pub(crate) fn require_peer_consent(&mut self) {
+    pub(in crate::engine) fn require_peer_consent(&mut self) {
         self.handover.consults_peers = true;
     }
 
     /// Ends the questions to other sources, as their answers cannot be read. A plan reports that,
     /// and writes nothing.
-    pub(crate) fn ignore_peers(&mut self) {
+    pub(in crate::engine) fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.mark_prunes_stale();
     }
@@ -165,12 +168,12 @@ impl Engine {
     }
 
     /// Takes over what the sources of the cluster are called, by the ids of their inventories.
-    pub(crate) fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+    pub(in crate::engine) fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
         self.handover.names = names;
     }
 
     /// Takes over which repository a source follows.
-    pub(crate) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
+    pub(in crate::engine) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
         self.sources[source].prunes.mark_stale();
     }
@@ -187,7 +190,7 @@ impl Engine {
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub(crate) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+    pub(in crate::engine) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.inventory_ids.contains(&peer.inventory_id));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
@@ -215,6 +218,12 @@ impl Engine {
         self.accept_observation_requests();
         self.mark_prunes_stale();
         if is_news { self.sources_behind() } else { Vec::new() }
+    }
+
+    /// Takes the sources that may be behind another one, as the statements of others show that were
+    /// read last. They are to look for a newer revision.
+    pub(crate) fn take_sources_behind(&mut self) -> Vec<SourceId> {
+        std::mem::take(&mut self.handover.sources_behind)
     }
 
     /// Returns the sources of which another one follows the same repository, and has read another

@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// Takes over what a search has found.
-    pub(crate) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
+    pub(in crate::engine) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
         self.sources[source].moved = moved;
         self.sources[source].prunes.mark_stale();
     }

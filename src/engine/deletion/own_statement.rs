@@ -20,7 +20,7 @@ impl Engine {
     ///
     /// An object that was given up then, or requested again, may still be taken over by that old
     /// statement. So it is requested for a time where it is wanted.
-    pub(crate) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
+    pub(in crate::engine) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
         self.recall_observations(source, recorded);
         let mut statement = recorded.released.clone();
         if let TakeoverRequests::Listed(requests) = &recorded.takeover_requests {

@@ -19,7 +19,7 @@ const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 
 impl Engine {
     /// Names the namespace of the inventories, for commands that people type.
-    pub(crate) fn set_inventory_namespace(&mut self, namespace: &str) {
+    pub(in crate::engine) fn set_inventory_namespace(&mut self, namespace: &str) {
         self.inventory_namespace = namespace.into();
     }
 

@@ -15,7 +15,7 @@ use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
     /// Takes over where the objects of each kind live.
-    pub(crate) fn set_scopes(&mut self, scopes: KindScopes) {
+    pub(in crate::engine) fn set_scopes(&mut self, scopes: KindScopes) {
         self.scopes = scopes;
         self.mark_prunes_stale();
     }

@@ -186,19 +186,19 @@ impl Engine {
     }
 
     /// Asks for a key, as something has to be sealed or opened.
-    pub(crate) fn request_seal_key(&mut self) {
+    pub(in crate::engine) fn request_seal_key(&mut self) {
         self.configs.sealed.wanted = true;
     }
 
     /// Locks the rollout ledger, which cannot be read without a key: until there is one, nothing
     /// new is begun.
-    pub(crate) fn lock_ledger(&mut self) {
+    pub(in crate::engine) fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
     /// Locks the inventory of a source, which cannot be read without a key: its earlier content may
     /// not hold any more.
-    pub(crate) fn lock_inventory(&mut self, source: SourceId) {
+    pub(in crate::engine) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         self.sources[source].inventory = None;
         self.sources[source].prunes.mark_stale();

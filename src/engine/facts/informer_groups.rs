@@ -193,7 +193,7 @@ impl Engine {
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub(crate) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
+    pub(in crate::engine) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
         let known = self.informer_groups.all.get_mut(listing.informer_group);
         if known.is_some_and(|informer_group| informer_group.take(&listing, state)) {
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Records that the server does not have a kind: nobody can be shown an object of it.
-    pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
+    pub(in crate::engine) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for informer_group in 0..self.informer_groups.all.len() {
             self.set_informer_state(WatchScope::cluster_wide(informer_group, kind), KindState::Absent);
         }
@@ -227,7 +227,7 @@ impl Engine {
     /// Returns the informer group of an object: that of the source that wants it, else the one that
     /// shows it. Else it is that of the source that brought its content. None where there is none of
     /// these.
-    pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
+    pub(in crate::engine) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
         if self.informer_groups.all.len() == 1 {
             return Some(OWN_INFORMER_GROUP);
         }
@@ -274,7 +274,7 @@ impl Engine {
     }
 
     /// Returns how far the informers of a source have got with a kind.
-    pub(crate) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
+    pub(in crate::engine) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
         self.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
     }
 

@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Takes the content of an object in an older revision; none where it cannot be had.
-    pub(crate) fn record_older_content(
+    pub(in crate::engine) fn record_older_content(
         &mut self,
         id: &ObjectId,
         release: &ContentRef,

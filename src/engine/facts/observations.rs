@@ -17,7 +17,7 @@ use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Begins the list of an informer: objects that it does not show until its end are gone.
-    pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
+    pub(in crate::engine) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> = self
             .informer_objects
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Ends the list of an informer.
-    pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
+    pub(in crate::engine) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.informer_groups.end(&listing) {
             self.observe_absence_by(listing.informer_group, &id);
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// Takes an object that an informer shows.
-    pub(crate) fn observe_object_by(
+    pub(in crate::engine) fn observe_object_by(
         &mut self,
         informer_group: InformerGroupId,
         id: &ObjectId,
@@ -134,7 +134,7 @@ impl Engine {
 
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
     /// that another one shows is there.
-    pub(crate) fn observe_absence_by(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
+    pub(in crate::engine) fn observe_absence_by(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
         self.remove_expected(informer_group, id);
         if self.is_shown_by_another(informer_group, id) {
             return;
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Takes the answer of a lookup at the API server.
-    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
+    pub(in crate::engine) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
             self.note_release(id, live);
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// Takes the verdict of comparing a content with our entry.
-    pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
+    pub(in crate::engine) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());

@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Takes over the key for the seals of releases, or that there is none.
-    pub(crate) fn set_release_key(&mut self, key: ReadState<HashKey>) {
+    pub(in crate::engine) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
             ReadState::Value(key)
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
+    pub(in crate::engine) fn release_key_blocker(&self) -> Option<Reason> {
         match &self.proofs.unreadable_reason {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::KeyUnavailable(why.clone())),

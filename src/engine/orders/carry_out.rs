@@ -45,7 +45,7 @@ pub(in crate::engine) enum OrderAnswer {
 /// Reading orders, and what becomes of them.
 impl Engine {
     /// Takes over the orders that are in the orders object of a source.
-    pub(crate) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
+    pub(in crate::engine) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.informer_object(id).is_some() {
                 self.note_object_change(id);

@@ -68,7 +68,7 @@ pub(in crate::engine) struct OrderState {
 /// The intents of people for objects.
 impl Engine {
     /// Sets the time of day, for holds that end by themselves.
-    pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+    pub(in crate::engine) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.clear_memo();
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);

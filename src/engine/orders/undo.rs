@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
-    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
+    pub(in crate::engine) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;

@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Takes over the key for hashes of data.
-    pub(crate) fn set_config_key(&mut self, key: ReadState<HashKey>) {
+    pub(in crate::engine) fn set_config_key(&mut self, key: ReadState<HashKey>) {
         let number = |key: &ReadState<HashKey>| {
             if let ReadState::Value(key) = key { Some(key.number()) } else { None }
         };
@@ -173,7 +173,7 @@ impl Engine {
 
     /// Takes over the data of an object that is not from git; none where there is no such object.
     /// Data that cannot be read any more are taken to be as they were.
-    pub(crate) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
+    pub(in crate::engine) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
         let known = self.configs.followed.get(id);
         let same = match (known, &data) {
             (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     /// Forgets an object that is not followed any more.
-    pub(crate) fn forget_config(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
 

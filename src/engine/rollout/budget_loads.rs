@@ -14,7 +14,7 @@ use crate::object::ObjectId;
 impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that
     /// another daemon has claimed.
-    pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
+    pub(in crate::engine) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Taken).map(|load| load.id).collect()
     }
 

@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// Takes over what is reported about the nodes.
-    pub(crate) fn nodes(&mut self, change: NodeChange) {
+    pub(in crate::engine) fn nodes(&mut self, change: NodeChange) {
         self.rollouts.nodes.take(change);
     }
 }
@@ -446,7 +446,12 @@ impl Engine {
     }
 
     /// Records the outcome of an eviction.
-    pub(crate) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
+    pub(in crate::engine) fn record_eviction(
+        &mut self,
+        pod: &PodToEvict,
+        answer: &EvictionOutcome,
+        now: Instant,
+    ) {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Evicted => {

@@ -81,6 +81,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
+    /// Those of them that may not be read, until that was reported.
+    pub(in crate::engine) newly_hidden: Vec<ObjectId>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
@@ -228,12 +230,12 @@ impl Rollouts {
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
-    pub(crate) fn set_holder(&mut self, holder: &str) {
+    pub(in crate::engine) fn set_holder(&mut self, holder: &str) {
         self.rollouts.holder = holder.into();
     }
 
     /// Takes over the mark of this host's clock: those of other hosts may be wrong by minutes.
-    pub(crate) fn set_clock_mark(&mut self, mark: &str) {
+    pub(in crate::engine) fn set_clock_mark(&mut self, mark: &str) {
         self.rollouts.starts.set_clock_mark(mark);
     }
 
@@ -497,7 +499,7 @@ impl Engine {
     }
 
     /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
-    pub(crate) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
+    pub(in crate::engine) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
@@ -517,7 +519,7 @@ impl Engine {
     }
 
     /// Records the pods of a workload, as they are now.
-    pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+    pub(in crate::engine) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         let rollout = self.rollouts.in_flight.get(id);
         let is_changed = rollout
             .zip(self.live_object(id))

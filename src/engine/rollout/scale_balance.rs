@@ -264,7 +264,7 @@ impl Engine {
     }
 
     /// Records the result of scaling a ReplicaSet.
-    pub(crate) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
+    pub(in crate::engine) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
         let Some(correction) = self.rollouts.surplus_corrections.get_mut(&due.of) else { return };
         let wait = (correction.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
         (correction.in_flight, correction.wait, correction.until) = (false, wait, Some(now + wait));

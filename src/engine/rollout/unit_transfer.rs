@@ -70,7 +70,7 @@ impl UnitTransfers {
 
 impl Engine {
     /// Notes that the rollout ledger is being read, or written.
-    pub(crate) fn note_ledger_call(&mut self) {
+    pub(in crate::engine) fn note_ledger_call(&mut self) {
         self.rollouts.transfers.sent += 1;
     }
 
