@@ -325,16 +325,15 @@ impl Reconciler {
         let resynced = self.run_due_work(now);
         self.engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         self.carry_out_orders();
-        self.engine.advance(now);
-        self.record_rollout_events(now);
-        self.ask_about_failures();
-        self.delete_stuck_pods(now);
-        self.evict_due(now);
-        self.rescale_due(now);
-        self.engine.process_changes();
+        let effects = self.engine.poll(now);
+        self.record_rollout_events(effects.rollout_events, now);
+        self.ask_about_failures(effects.failures);
+        self.delete_stuck_pods(effects.stuck_pods);
+        self.evict_due(effects.evictions);
+        self.rescale_due(effects.scales);
         self.records.round_robin.begin_turn();
         // Before the inventories, so that nothing is tidied while there is something to write.
-        self.enqueue();
+        self.enqueue(effects.keys);
         self.sync_inventories();
         if self.run_mode.is_daemon() {
             self.log_unlisted();
@@ -353,7 +352,8 @@ impl Reconciler {
             decided += 1;
             self.process_key(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.
-            self.enqueue();
+            let keys = self.engine.take_dirty();
+            self.enqueue(keys);
         }
         self.send_batch(batch);
         self.read_peers();
@@ -382,8 +382,8 @@ impl Reconciler {
         self.answer_queries();
     }
 
-    fn enqueue(&mut self) {
-        for id in self.engine.take_dirty() {
+    fn enqueue(&mut self, keys: Vec<ObjectId>) {
+        for id in keys {
             self.queue.add(id);
         }
     }

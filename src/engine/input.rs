@@ -1,8 +1,8 @@
 //! The door of the engine: each fact that the loop, a plan or a test hands over.
 //!
-//! [`Engine::handle`] takes a fact, and marks the keys of the objects that it is about. The
-//! decisions that follow are asked for after each batch: [`Engine::take_dirty`] gives these keys,
-//! and [`Engine::decide`] decides about one of them.
+//! [`Engine::handle`] takes a fact, and marks the keys of the objects that it is about. The effects
+//! that follow are asked for after each batch: [`Engine::poll`] gives these keys too, and
+//! [`Engine::decide`] decides about one of them.
 //!
 //! **Invariant:** no code outside of `engine` changes a fact in another way. Sources and informer
 //! groups alone are declared before: they get their numbers then.

@@ -17,6 +17,7 @@
 
 mod decide;
 mod deletion;
+mod effect;
 mod facts;
 mod input;
 mod lease_shares;
@@ -57,6 +58,7 @@ pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, Take
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
+pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, RolloutReport};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
@@ -164,6 +166,7 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
+pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::{Engine, KindAvailability, KindState};
 
 #[cfg(test)]

@@ -374,7 +374,7 @@ impl Engine {
 
     /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
-    pub(crate) fn process_changes(&mut self) {
+    pub(super) fn process_changes(&mut self) {
         self.clear_memo();
         self.complete_changes();
     }

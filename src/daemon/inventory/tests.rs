@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::*;
 use crate::engine::Input;
 
@@ -326,7 +328,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
         let keys = [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY].map(|key| inventory.data.contains_key(key));
         (ids.collect::<Vec<_>>(), keys)
     };
-    engine.process_changes();
+    engine.poll(Instant::now());
     assert_eq!(listed(&engine), (vec![], [false, false]));
     let shown = engine.informer_object(&other).cloned().unwrap();
     let rv = ResourceVersion(shown.rv.0 + 1);
@@ -340,20 +342,20 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
             engine.handle_now(Input::OlderContent { id, release, content: None });
         }
     }
-    engine.process_changes();
+    engine.poll(Instant::now());
     assert_eq!(listed(&engine), (vec![other.clone()], [true, false]));
     let inventory = to_write(&engine);
     assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
     assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
     engine.observe_absence(&other);
-    engine.process_changes();
+    engine.poll(Instant::now());
     assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
 }
 
 #[test]
 fn an_inventory_is_not_current_that_says_more_than_is_so() {
     let (mut engine, _) = having_one_too_many();
-    engine.process_changes();
+    engine.poll(Instant::now());
     let check = |key: &str, text: String, expected: bool| {
         let mut inventory = to_write(&engine);
         inventory.data.insert(key.to_owned(), text);

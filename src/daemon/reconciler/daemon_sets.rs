@@ -9,7 +9,7 @@ use crate::cluster::{
     AccessDenial, ClusterError, ClusterFault, EventSink, EvictionResponse, Informer, InformerChange,
     InformerEvent,
 };
-use crate::engine::{EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict};
+use crate::engine::{ActingEffect, EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The watch of the nodes, which is closed at first.
@@ -37,9 +37,9 @@ impl NodeWatch {
 
 impl Reconciler {
     /// Evicts the pods that go next.
-    pub(super) fn evict_due(&mut self, now: Instant) {
-        for pod in self.engine.pods_to_evict(now) {
-            let cluster = self.cluster_for(&pod.of).clone();
+    pub(super) fn evict_due(&mut self, evictions: Vec<ActingEffect<PodToEvict>>) {
+        for ActingEffect { source, effect: pod } in evictions {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::super::inventory::InventoryState;
 use super::Reconciler;
 use crate::engine::{
-    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, SourceId, SourceWrites,
+    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, RolloutReport, SourceId,
+    SourceWrites,
 };
 use crate::object::{ObjectId, Revision, duration_text};
 use crate::report::{
@@ -25,9 +26,8 @@ impl Reconciler {
     }
 
     /// Reports the outcomes of rollouts.
-    pub(super) fn record_rollout_events(&mut self, now: Instant) {
-        for rollout_event in self.engine.take_rollout_events() {
-            let revision = self.engine.entry(&rollout_event.id).and_then(|entry| entry.revision.clone());
+    pub(super) fn record_rollout_events(&mut self, reports: Vec<RolloutReport>, now: Instant) {
+        for RolloutReport { event: rollout_event, revision } in reports {
             let words =
                 revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
             let is_known = rollout_event

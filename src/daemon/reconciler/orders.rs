@@ -8,29 +8,26 @@ use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler};
 use crate::cluster::{InformerChange, InformerEvent};
-use crate::engine::{Input, OlderRevision, ResourceVersion, SourceId};
+use crate::engine::{Input, OlderRevision, OrderReach, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
     /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
     /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
-        if !self.run_mode.is_daemon() {
-            self.engine.try_carry_out_orders();
-            return;
-        }
-        self.engine.carry_out_orders();
-        let undos: Vec<_> =
-            self.engine.undo_requests().filter(|undo| !self.sources.undoing.contains(&undo.token)).collect();
+        let reach = if self.run_mode.is_daemon() { OrderReach::All } else { OrderReach::Confirmations };
+        let mut undos = self.engine.poll_orders(reach);
+        undos.retain(|undo| !self.sources.undoing.contains(&undo.token));
         let mut impossible = Vec::new();
         for undo in undos {
+            let token = undo.token.clone();
             match &self.sources.requests[undo.source] {
                 Some(source_task) => {
-                    if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo.clone())).is_ok() {
-                        self.sources.undoing.insert(undo.token.clone());
+                    if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo)).is_ok() {
+                        self.sources.undoing.insert(token);
                     }
                 }
-                None => impossible.push(undo.token.clone()),
+                None => impossible.push(token),
             }
         }
         for token in impossible {

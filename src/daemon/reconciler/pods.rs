@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{EventSink, PodWatchHandle, PodsChange, PodsEvent};
-use crate::engine::{Input, Uid};
+use crate::engine::{ActingEffect, FailedRollout, Input, StuckPod, Uid};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The time after which a workload that could not be read, and with it the selector of its pods, is
@@ -91,10 +91,10 @@ impl Reconciler {
     }
 
     /// Deletes the pods for which a StatefulSet's controller would wait for ever.
-    pub(super) fn delete_stuck_pods(&mut self, now: Instant) {
-        for pod in self.engine.stuck_pods(now) {
+    pub(super) fn delete_stuck_pods(&mut self, stuck_pods: Vec<ActingEffect<StuckPod>>) {
+        for ActingEffect { source, effect: pod } in stuck_pods {
             tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it forever");
-            let cluster = self.cluster_for(&pod.of).clone();
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
@@ -106,9 +106,9 @@ impl Reconciler {
     }
 
     /// Asks what the Events say about rollouts that have just failed.
-    pub(super) fn ask_about_failures(&mut self) {
-        for (id, event_subjects) in self.engine.take_failed() {
-            let cluster = self.cluster_for(&id).clone();
+    pub(super) fn ask_about_failures(&mut self, failures: Vec<ActingEffect<FailedRollout>>) {
+        for ActingEffect { source, effect: FailedRollout { id, event_subjects } } in failures {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure counts all the same.

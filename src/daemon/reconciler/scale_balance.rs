@@ -5,14 +5,14 @@ use std::time::Instant;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use super::daemon_sets::is_denied;
-use crate::engine::{Input, ScalePurpose, ScaleRequest, ScaleResult};
+use crate::engine::{ActingEffect, Input, ScalePurpose, ScaleRequest, ScaleResult};
 use crate::object::{ErrorClass, count_text};
 
 impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
-    pub(super) fn rescale_due(&mut self, now: Instant) {
-        for due in self.engine.scale_requests(now) {
-            let cluster = self.cluster_for(&due.of).clone();
+    pub(super) fn rescale_due(&mut self, scales: Vec<ActingEffect<ScaleRequest>>) {
+        for ActingEffect { source, effect: due } in scales {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
                 let scaled = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;

@@ -153,7 +153,7 @@ impl Engine {
 impl Engine {
     /// Does what people have ordered, where that can be done now. To be called at the beginning of
     /// each turn.
-    pub(crate) fn carry_out_orders(&mut self) {
+    pub(in crate::engine) fn carry_out_orders(&mut self) {
         if self.try_carry_out_orders() {
             self.acknowledge_states();
         }
@@ -161,7 +161,7 @@ impl Engine {
 
     /// Does what the pending orders ask for, and no more: a single pass is given confirmations
     /// alone. Returns whether there may have been something to do.
-    pub(crate) fn try_carry_out_orders(&mut self) -> bool {
+    pub(in crate::engine) fn try_carry_out_orders(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
             return false;
         }

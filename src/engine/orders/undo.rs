@@ -205,7 +205,7 @@ impl Engine {
     }
 
     /// Returns the rollbacks whose contents are to be looked up.
-    pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
+    pub(in crate::engine) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 

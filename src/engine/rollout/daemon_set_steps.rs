@@ -313,7 +313,7 @@ impl Engine {
 impl Engine {
     /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
     /// Called in each turn, after [`Engine::advance`].
-    pub(crate) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
+    pub(in crate::engine) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.in_flight;
         let running = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())

@@ -43,7 +43,7 @@ pub(crate) enum RolloutEventKind {
 
 impl Engine {
     /// Takes the events since the last time, in their order.
-    pub(crate) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
+    pub(in crate::engine) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
         std::mem::take(&mut self.rollouts.events)
     }
 

@@ -381,7 +381,7 @@ impl Engine {
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub(in crate::engine) fn advance(&mut self, now: Instant) {
         self.clear_memo();
         self.end_holds(now);
         self.requeue_config_consumers();
@@ -494,7 +494,7 @@ impl Engine {
 
     /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
     /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
-    pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+    pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.newly_failed)
     }
 

@@ -214,7 +214,7 @@ impl Engine {
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
-    pub(crate) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
+    pub(in crate::engine) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.in_flight;
         self.rollouts.surplus_corrections.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
