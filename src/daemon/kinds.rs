@@ -123,7 +123,7 @@ impl KindWatches {
     /// Returns the kinds that discovery does not list, for a pass that cannot wait and asks at once
     /// whether they are gone. Definitions in the source itself count as present.
     pub(super) fn begin_urgent_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
-        self.missing.begin_urgent_question(|kind| engine.has_definition(kind))
+        self.missing.begin_urgent_question(|kind| engine.view().has_definition(kind))
     }
 
     /// Returns whether an answer is on its way.
@@ -351,7 +351,7 @@ impl KindWatches {
         let mut informers = BTreeMap::new();
         for (listing, selector) in informer_group.list_scopes(number, kind) {
             // It may have been missing until now.
-            if !engine.is_listed(&listing) || informer_group.informer(&listing).is_none() {
+            if !engine.view().is_listed(&listing) || informer_group.informer(&listing).is_none() {
                 set_state(engine, listing.clone(), KindState::Syncing);
             }
             let sink = EventSink::new(self.events.clone(), LoopEvent::Informer);
@@ -453,7 +453,7 @@ impl KindWatches {
                 tracing::warn!(%kind, namespace, ?wait, "the informer failed: {error}");
                 // Its earlier view is old at worst, and every write carries the version that it was
                 // decided on.
-                if !engine.is_listed(&event.listing) {
+                if !engine.view().is_listed(&event.listing) {
                     let state = KindState::Unobservable(error.reason().into(), error.class());
                     set_state(engine, event.listing, state);
                 }

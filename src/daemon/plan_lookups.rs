@@ -19,8 +19,8 @@ pub(super) async fn prove_absent(
     engine: &mut Engine,
     mut missing: BTreeSet<GroupKind>,
 ) -> Result<(), ClusterError> {
-    missing.retain(|kind| !engine.has_definition(kind));
-    if missing.is_empty() || engine.sources().iter().all(|source| source.prune != PrunePolicy::On) {
+    missing.retain(|kind| !engine.view().has_definition(kind));
+    if missing.is_empty() || engine.view().sources().iter().all(|source| source.prune != PrunePolicy::On) {
         return Ok(());
     }
     match cluster.find_absent_kinds(&missing).await {

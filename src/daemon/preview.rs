@@ -184,7 +184,7 @@ impl PreviewRun {
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let (decrypter, namespace) = (setup.decrypter.clone(), setup.namespace.as_str().into());
-        let number = SourceId::new(self.engine.sources().len());
+        let number = SourceId::new(self.engine.view().sources().len());
         let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
         if namespaces.is_some() {
             source.informer_group = self.engine.add_informer_group(namespaces.clone());
@@ -200,8 +200,8 @@ impl PreviewRun {
     /// Records that all sources were just read, so that none of them may want more than it
     /// publishes.
     fn note_all_read(&mut self) {
-        let reading = self.engine.last_observation_number();
-        for source in self.engine.source_ids() {
+        let reading = self.engine.view().last_observation_number();
+        for source in self.engine.view().source_ids() {
             self.engine.handle(Input::Checked { source, reading }, Instant::now());
         }
     }
@@ -257,12 +257,12 @@ impl PreviewRun {
         self.reread_last_contents().await;
         self.search_folders().await;
         let mut decisions = self.decide_objects().await?;
-        if self.engine.needs_peers() {
+        if self.engine.view().needs_peers() {
             self.ask_others().await?;
             decisions = self.decide_objects().await?;
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
-        if self.engine.source(source).prune == PrunePolicy::Partial {
+        if self.engine.view().source(source).prune == PrunePolicy::Partial {
             decisions.retain(|id, _| self.desired_state(id).is_some());
         }
         Ok(decisions)
@@ -272,8 +272,9 @@ impl PreviewRun {
     /// are never pruned. A content that cannot be had says nothing.
     async fn reread_last_contents(&mut self) {
         let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
-        let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
-        let mut unread = self.engine.unread_contents();
+        let is_unwanted =
+            |id: &ObjectId| self.engine.view().entry(id).is_some_and(|entry| entry.targets.is_empty());
+        let mut unread = self.engine.view().unread_contents();
         for contents in unread.values_mut() {
             contents.retain(|(id, _)| is_unwanted(id));
         }
@@ -289,7 +290,7 @@ impl PreviewRun {
 
     /// Searches other folders for what would be deleted otherwise.
     async fn search_folders(&mut self) {
-        let Some(dropped) = self.engine.objects_to_search(self.source) else { return };
+        let Some(dropped) = self.engine.view().objects_to_search(self.source) else { return };
         let Some(search) = self.source_views[self.source].folder_search.take() else { return };
         let moved = search.find(dropped).await;
         self.engine.handle(Input::Searched { source: self.source, moved }, Instant::now());
@@ -318,34 +319,34 @@ impl PreviewRun {
 
     /// Returns the source's own desired state of an object, whatever other sources ask for.
     fn desired_state(&self, id: &ObjectId) -> Option<&DesiredState> {
-        let wants = &self.engine.entry(id)?.targets;
+        let wants = &self.engine.view().entry(id)?.targets;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, state)| state)
     }
 
     /// Returns the objects that the source wants, or has as far as that is seen.
     fn concerned_objects(&self) -> impl Iterator<Item = &ObjectId> {
-        let inventory_id = &self.engine.source(self.source).inventory_id;
+        let inventory_id = &self.engine.view().source(self.source).inventory_id;
         let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
-            let owner = self.engine.informer_object(id).map(|live| &live.owner);
+            let owner = self.engine.view().informer_object(id).map(|live| &live.owner);
             let has = match owner {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == inventory_id,
                 _ => entry.targets.is_empty(),
             };
             has || self.desired_state(id).is_some()
         };
-        self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
+        self.engine.view().entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
 
     /// Reads what pods use, where a change of that restarts them.
     async fn read_configs(&mut self) -> Result<(), ClusterError> {
         // Without it nobody knows which objects are the source's own, and so would be pruned.
-        if self.engine.is_reading_release_key() {
+        if self.engine.view().is_reading_release_key() {
             self.read_key().await?;
         }
-        if !self.engine.needs_key() {
+        if !self.engine.view().needs_key() {
             return Ok(());
         }
-        for id in self.engine.data_to_watch() {
+        for id in self.engine.view().data_to_watch() {
             let data = match self.source_view().acting.read_config_data(&id).await {
                 Ok(data) => ReadState::Value(data),
                 Err(error) if error.is_unreachable() => return Err(error),
@@ -495,11 +496,11 @@ impl PreviewRun {
         desired: &SharedDesiredObject,
         variant: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.view().live_object(id))
     }
 
     fn give_up_reading(&mut self, id: &ObjectId) {
-        let named = self.engine.unread_contents();
+        let named = self.engine.view().unread_contents();
         for (revision, wanted) in named {
             for (id, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
                 let release = ContentRef { hash, revision: revision.clone() };

@@ -279,9 +279,9 @@ impl Reconciler {
             && self.records.ledger.is_quiet()
             && self.watches.data.is_quiet()
             && self.sources.folder_searches.is_quiet()
-            && !self.engine.is_reading_data();
+            && !self.engine.view().is_reading_data();
         let healthy = !matches!(self.run_mode, RunMode::UntilHealthy(_))
-            || (self.log_health_changes() && !self.engine.is_anything_claimed());
+            || (self.log_health_changes() && !self.engine.view().is_anything_claimed());
         (started && quiet && healthy && !self.is_listing() && !self.has_transient_reasons())
             .then_some(PassEnding::Settled)
     }
@@ -289,9 +289,9 @@ impl Reconciler {
     /// Returns whether a kind of an inventory is still being listed: what is no longer wanted is
     /// not known yet.
     fn is_listing(&self) -> bool {
-        self.engine
-            .source_ids()
-            .any(|source| self.engine.listed_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
+        self.engine.view().source_ids().any(|source| {
+            self.engine.view().listed_kinds(source).any(|kind| self.engine.view().is_syncing(source, kind))
+        })
     }
 
     fn wake(&mut self) -> Instant {
@@ -373,7 +373,7 @@ impl Reconciler {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
-        let confirm = self.engine.source_ids().any(|source| self.is_waiting_for_person(source));
+        let confirm = self.engine.view().source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION_INTERVAL),
             (false, _) => self.timers.confirmation = None,
@@ -390,7 +390,7 @@ impl Reconciler {
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
         self.run_mode.is_daemon()
-            && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
+            && self.engine.view().prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
     /// Does what is due. Returns how many objects a resync marked.
@@ -404,7 +404,7 @@ impl Reconciler {
         if self.timers.resync <= now {
             self.timers.resync = now + self.timers.interval.mul_f64(0.9 + 0.2 * super::random_fraction());
             self.engine.handle(Input::Resynced, now);
-            resynced = Some(self.engine.entries().count());
+            resynced = Some(self.engine.view().entries().count());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + audit_interval(self.timers.interval);

@@ -99,6 +99,12 @@ impl Engine {
         Effects { rollout_events, failures, stuck_pods, evictions, scales, keys }
     }
 
+    /// Takes the sources that may be behind another one, as the statements of others show that were
+    /// read last. They are to look for a newer revision.
+    pub(crate) fn take_sources_behind(&mut self) -> Vec<SourceId> {
+        std::mem::take(&mut self.handover.sources_behind)
+    }
+
     fn rollout_reports(&mut self) -> Vec<RolloutReport> {
         let events = self.take_rollout_events().into_iter();
         let report = |event: RolloutEvent| {

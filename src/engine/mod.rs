@@ -6,7 +6,10 @@
 //! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
 //!
-//! Owns all transitions ([`Engine`]; its door is [`Engine::handle`]), the decision about one object
+//! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
+//! and [`Engine::view`] answers questions.
+//!
+//! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
 //! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
@@ -26,6 +29,7 @@ mod plan;
 mod restart;
 mod rollout;
 mod state;
+mod view;
 
 pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
@@ -168,6 +172,7 @@ pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::{Engine, KindAvailability, KindState};
+pub(crate) use view::View;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -158,12 +158,12 @@ impl Engine {
     }
 
     /// Returns a source by its number.
-    pub(crate) fn source(&self, id: SourceId) -> &SourceState {
+    pub(super) fn source(&self, id: SourceId) -> &SourceState {
         &self.sources[id]
     }
 
     /// Returns the ids of all sources, in the order of [`sources`](Self::sources).
-    pub(crate) fn source_ids(
+    pub(super) fn source_ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
         SourceId::first(self.sources.len())
@@ -175,30 +175,30 @@ impl Engine {
     }
 
     /// Returns all sources, by number.
-    pub(crate) fn sources(&self) -> &[SourceState] {
+    pub(super) fn sources(&self) -> &[SourceState] {
         &self.sources
     }
 
     /// Returns the facts about one object.
-    pub(crate) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
+    pub(super) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookup_counts::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
         lookup_counts::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
-    pub(crate) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(super) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
         self.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
-    pub(crate) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
+    pub(super) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
         lookup_counts::count(self.informer_objects.len());
         self.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
@@ -285,7 +285,7 @@ impl Engine {
     /// Returns the last number that a reading or an observation got. A reading gets one where it
     /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
-    pub(crate) fn last_observation_number(&self) -> u64 {
+    pub(super) fn last_observation_number(&self) -> u64 {
         self.observation_counter
     }
 

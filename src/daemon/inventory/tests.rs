@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::engine::Input;
+use crate::engine::{Engine, Input};
 
 #[test]
 fn a_place_is_found_among_others_as_a_whole() {
@@ -124,9 +124,14 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     for (looks_into, allowed, kinds, namespaces, location) in table {
         let mut engine = watching(looks_into, allowed);
         set_inventory(&mut engine, read(Some(&inventory), here, &HashCiphers::default()));
-        let tidied =
-            wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
-                .unwrap();
+        let tidied = wanted_inventory(
+            engine.view(),
+            SourceId::new(0),
+            here,
+            Some(&inventory),
+            InventoryWriteMode::Exact,
+        )
+        .unwrap();
         let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         assert_eq!(named.join(" "), kinds);
@@ -146,8 +151,8 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
         SourceId::new(0),
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
-    assert!(engine.source(SourceId::new(0)).is_complete());
-    let kept: Vec<ObjectId> = ended_jobs(&engine, SourceId::new(0), text).into_keys().collect();
+    assert!(engine.view().source(SourceId::new(0)).is_complete());
+    let kept: Vec<ObjectId> = ended_jobs(engine.view(), SourceId::new(0), text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }
 
@@ -196,7 +201,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
         ..InventoryObject::default()
     };
     let check = |known: Option<&InventoryObject>, mode, kinds: &str, namespaces: &str| {
-        let wanted = wanted_inventory(&engine, SourceId::new(0), "/srv/a", known, mode).unwrap();
+        let wanted = wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", known, mode).unwrap();
         let mut named: Vec<String> = wanted.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         let spaces: Vec<String> = wanted.namespaces.into_iter().collect();
@@ -210,7 +215,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
     let (mut engine, _) = having_one_too_many();
     engine.read(SourceId::new(0), nothing());
     let wanted =
-        wanted_inventory(&engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+        wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
     assert_eq!(wanted.unwrap().kinds, [GroupKind::parse("ConfigMap")].into());
 }
 
@@ -243,7 +248,8 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
     let (mut engine, other) = having_one_too_many();
     set_inventory(&mut engine, read(Some(&known), "/srv/new", &HashCiphers::default()));
     let location = |engine: &Engine, mode| {
-        let wanted = wanted_inventory(engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
+        let wanted =
+            wanted_inventory(engine.view(), SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
         wanted.annotations[annotations::SOURCE].clone()
     };
     let both = "/srv/old and /srv/new";
@@ -270,7 +276,7 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
         source.lifecycle = lifecycle;
         let source = engine.add_source(source);
         set_inventory(&mut engine, read(Some(&known), "/nonexistent", &HashCiphers::default()));
-        let wanted = wanted_inventory(&engine, source, "/nonexistent", Some(&known), mode);
+        let wanted = wanted_inventory(engine.view(), source, "/nonexistent", Some(&known), mode);
         wanted.unwrap().annotations[annotations::SOURCE].clone()
     };
     for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
@@ -283,15 +289,20 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
 fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
     let (mut engine, other) = having_one_too_many();
     let confirmed = ["2", "gone"].map(|uid| Uid(uid.into())).into();
-    let inventory = engine.source(SourceId::new(0)).inventory.clone().unwrap();
+    let inventory = engine.view().source(SourceId::new(0)).inventory.clone().unwrap();
     set_inventory(&mut engine, Inventory { confirmed, ..inventory });
     let recorded = |engine: &Engine| {
         let known = InventoryObject {
             data: [(CONFIRMED_PRUNES_KEY.to_owned(), "2\ngone".to_owned())].into(),
             ..InventoryObject::default()
         };
-        let wanted =
-            wanted_inventory(engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+        let wanted = wanted_inventory(
+            engine.view(),
+            SourceId::new(0),
+            "/srv/a",
+            Some(&known),
+            InventoryWriteMode::Exact,
+        );
         wanted.unwrap().data.get(CONFIRMED_PRUNES_KEY).cloned()
     };
     assert_eq!(recorded(&engine).as_deref(), Some("2"));
@@ -309,14 +320,14 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         let reading =
             crate::engine::SourceReading { revision, incomplete_reason: incomplete, ..Default::default() };
         engine.read(SourceId::new(0), reading);
-        ended_jobs(&engine, SourceId::new(0), text.clone()).len()
+        ended_jobs(engine.view(), SourceId::new(0), text.clone()).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
 }
 
 /// Returns the inventory that is to be written, where nothing is recorded yet.
 fn to_write(engine: &Engine) -> InventoryObject {
-    wanted_inventory(engine, SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
+    wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
 }
 
 #[test]
@@ -330,13 +341,13 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     };
     engine.poll(Instant::now());
     assert_eq!(listed(&engine), (vec![], [false, false]));
-    let shown = engine.informer_object(&other).cloned().unwrap();
+    let shown = engine.view().informer_object(&other).cloned().unwrap();
     let rv = ResourceVersion(shown.rv.0 + 1);
     let asking =
         crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
     engine.observe_object(&other, asking);
     // No revision has its content any more.
-    for (revision, wanted) in engine.unread_contents() {
+    for (revision, wanted) in engine.view().unread_contents() {
         for (id, hash) in wanted {
             let release = crate::engine::ContentRef { hash, revision: revision.clone() };
             engine.handle_now(Input::OlderContent { id, release, content: None });
@@ -345,11 +356,11 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     engine.poll(Instant::now());
     assert_eq!(listed(&engine), (vec![other.clone()], [true, false]));
     let inventory = to_write(&engine);
-    assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
-    assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
+    assert!(is_current(engine.view(), SourceId::new(0), Some(&inventory)));
+    assert!(!is_current(engine.view(), SourceId::new(0), Some(&InventoryObject::default())));
     engine.observe_absence(&other);
     engine.poll(Instant::now());
-    assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
+    assert!(!is_current(engine.view(), SourceId::new(0), Some(&inventory)), "nothing waits any more");
 }
 
 #[test]
@@ -359,7 +370,7 @@ fn an_inventory_is_not_current_that_says_more_than_is_so() {
     let check = |key: &str, text: String, expected: bool| {
         let mut inventory = to_write(&engine);
         inventory.data.insert(key.to_owned(), text);
-        assert_eq!(is_current(&engine, SourceId::new(0), Some(&inventory)), expected, "{key}");
+        assert_eq!(is_current(engine.view(), SourceId::new(0), Some(&inventory)), expected, "{key}");
     };
     check("of-somebody-else", "x".to_owned(), true);
     for key in [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY, PRUNE_CLOSED_KEY, KEPT_KEY] {

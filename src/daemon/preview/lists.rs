@@ -23,16 +23,17 @@ const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
-        let name = self.engine.source(self.source).name.clone();
+        let name = self.engine.view().source(self.source).name.clone();
         let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
-        if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == HashCipherStatus::Locked {
+        if inventory::seal_status(inventory.as_ref(), self.engine.view().seals()) == HashCipherStatus::Locked
+        {
             self.read_key().await?;
         }
         let mut known =
-            inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.seals());
+            inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.view().seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
-        known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
+        known.kinds.retain(|kind| self.engine.view().is_kind_allowed(self.source, kind));
         for group_kind in &known.kinds {
             match self.kinds.preferred_kind(group_kind) {
                 KindLookup::Served(kind) => drop(kinds.insert(group_kind.clone(), kind)),
@@ -79,7 +80,7 @@ impl PreviewRun {
     /// Returns the deletions that a pending order confirms, as a pass over this source would take
     /// note of it.
     async fn ordered_deletions(&mut self, name: &str, known: &Inventory) -> Result<Vec<Uid>, ClusterError> {
-        if self.engine.source(self.source).prune != PrunePolicy::On {
+        if self.engine.view().source(self.source).prune != PrunePolicy::On {
             return Ok(Vec::new());
         }
         let data = match self.cluster.read_orders(&self.namespace, name).await {
@@ -100,7 +101,7 @@ impl PreviewRun {
 
     /// Returns the list of a kind as a whole.
     fn cluster_scope(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::cluster_wide(self.engine.source(self.source).informer_group, kind)
+        WatchScope::cluster_wide(self.engine.view().source(self.source).informer_group, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source may use.
@@ -118,7 +119,7 @@ impl PreviewRun {
 
     async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
-        let sets = self.engine.sources().iter().map(|source| source.inventory_id.clone()).collect();
+        let sets = self.engine.view().sources().iter().map(|source| source.inventory_id.clone()).collect();
         let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
         match self.source_view().acting.list(kind, &selector).await {
             Ok(all) => {

@@ -1,6 +1,6 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
-//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
+//! `sync_rollout_ledger` ends each turn of the loop: it writes what `View::next_ledger` asks for,
 //! by compare-and-swap. The answer goes in as `Input::Ledger`. That marks the workloads whose claim
 //! is there, and `Engine::decide` lets their writes pass.
 
@@ -144,12 +144,12 @@ impl Reconciler {
         let waited = self.records.ledger.not_before.take().is_some()
             || self.records.ledger.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
-        if self.records.ledger.stale || waited || self.engine.needs_ledger_read() {
+        if self.records.ledger.stale || waited || self.engine.view().needs_ledger_read() {
             self.records.ledger.call = CallState::Busy;
             self.engine.handle(Input::LedgerRequested, now);
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
-            let Some(text) = next.bounded_text(self.engine.seals()) else {
+            let Some(text) = next.bounded_text(self.engine.view().seals()) else {
                 self.engine.handle(Input::SealKeyNeeded, now);
                 self.records.ledger.publication.note_failure(&mut self.engine);
                 return self.wait_for_key();
@@ -167,7 +167,8 @@ impl Reconciler {
             });
         } else {
             // A process that only observes asks for nothing, and takes nothing back.
-            let others = if self.is_only_observing() { Vec::new() } else { self.engine.foreign_workloads() };
+            let others =
+                if self.is_only_observing() { Vec::new() } else { self.engine.view().foreign_workloads() };
             self.reread_for_foreign(others, now);
         }
     }
@@ -175,9 +176,9 @@ impl Reconciler {
     /// Reads the ledger again in a while where others share it, and looks up the workloads that
     /// they have claimed.
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
-        let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
-        let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.run_mode.is_daemon() && self.engine.has_shared_budget();
+        let holds = !self.is_only_observing() && self.engine.view().relies_on_ledger();
+        let waits = !others.is_empty() || self.engine.view().waits_for_others() || holds;
+        let shared = self.run_mode.is_daemon() && self.engine.view().has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
@@ -192,7 +193,7 @@ impl Reconciler {
     /// Takes over what the rollout ledger says, where it can be opened. `unwritable` says why it
     /// cannot be written: then nothing begins, and nobody tries before a person has mended it.
     fn take_ledger(&mut self, text: &str, unwritable: Option<String>) -> Result<(), ParseLedgerError> {
-        self.records.ledger.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
+        self.records.ledger.sealing = RolloutLedger::seal_status(text, self.engine.view().seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
             self.records.ledger.sealing = HashCipherStatus::Valid;
@@ -207,7 +208,7 @@ impl Reconciler {
             HashCipherStatus::Stale => self.engine.handle(Input::SealKeyNeeded, now),
             HashCipherStatus::Valid => {}
         }
-        let ledger = RolloutLedger::parse(text, self.engine.seals())?;
+        let ledger = RolloutLedger::parse(text, self.engine.view().seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.records.namespace, count));
         self.engine.handle(Input::UnreadableClaims(unread.as_deref().map(Arc::from)), now);
@@ -233,7 +234,7 @@ impl Reconciler {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             self.record_unreadable_event(source, why.clone());
         }
         self.records.ledger.unreadable = Some(why);
@@ -253,7 +254,7 @@ impl Reconciler {
     /// before.
     fn wait_for_key(&mut self) {
         self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
-        let why = self.engine.key_blocker().map(|reason| reason.to_string());
+        let why = self.engine.view().key_blocker().map(|reason| reason.to_string());
         if self.watches.data.has_reported_missing_key() && self.records.ledger.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
@@ -269,19 +270,19 @@ impl Reconciler {
             return None;
         }
         let (engine, publication) = (&mut self.engine, &mut self.records.ledger.publication);
-        match engine.next_ledger() {
+        match engine.view().next_ledger() {
             Some(next) if self.run_mode.is_daemon() => Some(publication.add_to(engine, next, now)),
-            Some(next) => Some(engine.without_queue(next)),
+            Some(next) => Some(engine.view().without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
             None if self.records.ledger.sealing == HashCipherStatus::Stale
-                && engine.seals().number().is_some() =>
+                && engine.view().seals().number().is_some() =>
             {
-                engine.known_ledger().cloned()
+                engine.view().known_ledger().cloned()
             }
             None if self.run_mode.is_daemon() => {
-                engine.initial_ledger().or_else(|| publication.next_ledger(engine, now))
+                engine.view().initial_ledger().or_else(|| publication.next_ledger(engine, now))
             }
-            None => engine.initial_ledger(),
+            None => engine.view().initial_ledger(),
         }
     }
 
@@ -361,10 +362,10 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
         for _ in 0..MAX_FINAL_TRIES {
             let next = match self.run_mode {
-                RunMode::Daemon => self.engine.unqueued_ledger(),
-                RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => self.engine.last_ledger(),
+                RunMode::Daemon => self.engine.view().unqueued_ledger(),
+                RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => self.engine.view().last_ledger(),
             };
-            let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
+            let Some(text) = next.and_then(|next| next.text(self.engine.view().seals())) else { return };
             let saved =
                 cluster.save_rollout_ledger(&namespace, self.records.ledger.object.as_ref(), &text).await;
             let answer = match saved {

@@ -109,12 +109,12 @@ impl Reconciler {
         match answer {
             Ok(Some(key)) => {
                 self.watches.data.logged_failure = None;
-                let before = self.engine.seals().number();
+                let before = self.engine.view().seals().number();
                 if let Some(made) = key.key() {
                     self.engine.handle(Input::Key(ReadState::Value(made)), Instant::now());
                 }
                 self.watches.data.key = Some(key);
-                if self.engine.seals().number() != before {
+                if self.engine.view().seals().number() != before {
                     self.apply_new_seals();
                 }
             }
@@ -137,14 +137,14 @@ impl Reconciler {
     /// Reacts to a change of the keys that open and seal hashes.
     fn apply_new_seals(&mut self) {
         self.records.ledger.note_new_key();
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             self.update_engine_inventory(source);
         }
     }
 
     /// Returns whether no source writes anything.
     pub(super) fn is_only_observing(&self) -> bool {
-        self.engine.sources().iter().all(|source| source.writes == SourceWrites::Observed)
+        self.engine.view().sources().iter().all(|source| source.writes == SourceWrites::Observed)
     }
 
     /// Makes the key where a source that writes needs it. The one that was known is made again:
@@ -175,7 +175,7 @@ impl Reconciler {
             let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
                         change, and none is released with a Secret";
             let remedy = missing_key_remedy(&self.records.namespace, fault);
-            if self.engine.needs_key() || !self.is_only_observing() {
+            if self.engine.view().needs_key() || !self.is_only_observing() {
                 tracing::warn!("{name}: {why}; {then}; {remedy}");
             }
             self.watches.data.logged_failure = Some(why.to_owned());
@@ -188,7 +188,7 @@ impl Reconciler {
         let Some(used) = self.engine.take_data_to_watch() else { return };
         let mut wanted: BTreeMap<DataInformerKey, BTreeSet<ObjectId>> = BTreeMap::new();
         for id in used {
-            let users = self.engine.sources_using(&id).into_iter();
+            let users = self.engine.view().sources_using(&id).into_iter();
             let accounts: BTreeSet<_> =
                 users.map(|source| self.cluster_for_source(Some(source)).account().cloned()).collect();
             for account in accounts {
@@ -279,7 +279,7 @@ impl Reconciler {
         if let (ApplyPurpose::Restart, Some(started), RunMode::Daemon) =
             (apply.purpose, apply.variant.config_stamp, self.run_mode)
         {
-            let changed = self.engine.changed_words(id, started);
+            let changed = self.engine.view().changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");
         }
     }

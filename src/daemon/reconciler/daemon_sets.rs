@@ -73,7 +73,7 @@ impl Reconciler {
 
     /// Watches the nodes as long as that is needed.
     pub(super) fn watch_nodes(&mut self) {
-        match (self.engine.needs_nodes(), &self.watches.nodes.open) {
+        match (self.engine.view().needs_nodes(), &self.watches.nodes.open) {
             (true, None) => {
                 self.watches.nodes.close();
                 let number = self.watches.nodes.number;

@@ -88,7 +88,7 @@ impl Reconciler {
         if self.sources.attempted.is_empty() {
             return;
         }
-        for (revision, wanted) in self.engine.unread_contents() {
+        for (revision, wanted) in self.engine.view().unread_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
             if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
@@ -98,7 +98,7 @@ impl Reconciler {
             let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
             for (id, hash) in wanted {
                 let source = self.accepted_from(&id);
-                let former_inventory = self.engine.former_inventory_of(&id);
+                let former_inventory = self.engine.view().former_inventory_of(&id);
                 by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
@@ -134,12 +134,12 @@ impl Reconciler {
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the inventory, before anything is listed or read.
-        if let Some(source) = self.engine.rejecting_source(id) {
+        if let Some(source) = self.engine.view().rejecting_source(id) {
             return Some(source);
         }
-        let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);
-        match self.engine.live_object(id) {
-            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
+        let wanting = || self.engine.view().entry(id)?.targets.first().map(|(source, _)| *source);
+        match self.engine.view().live_object(id) {
+            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.view().source_of(live),
             _ => wanting(),
         }
     }
@@ -165,12 +165,12 @@ impl Reconciler {
             }
             (Action::Lookup, _) => batch.lookups.push(id),
             (Action::CompareCached(desired, variant), _) => {
-                let shown = self.engine.live_object(&id);
+                let shown = self.engine.view().live_object(&id);
                 batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, variant, shown));
             }
             (Action::CompareLive(desired, variant), Some(kind)) => {
                 let question =
-                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.live_object(&id));
+                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.view().live_object(&id));
                 self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
@@ -180,7 +180,7 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
-                let owner = self.engine.previous_owner(&apply);
+                let owner = self.engine.view().previous_owner(&apply);
                 let action = Action::Apply(apply.clone());
                 self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
                 self.writes.note_sent();
@@ -198,19 +198,19 @@ impl Reconciler {
 
     /// Returns the cluster as the source sees it that an object is of.
     pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
-        self.cluster_for_source(self.engine.acting_source(id))
+        self.cluster_for_source(self.engine.view().acting_source(id))
     }
 
     /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
     pub(super) fn cluster_for_source(&self, source: Option<SourceId>) -> &Cluster {
         let informer_group =
-            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.source(source).informer_group);
+            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.view().source(source).informer_group);
         self.watches.kinds.cluster_for_informer_group(informer_group)
     }
 
     /// Returns the executor for an object.
     pub(super) fn executor_for(&self, id: &ObjectId) -> Executor {
-        self.executor_of(self.engine.acting_source(id))
+        self.executor_of(self.engine.view().acting_source(id))
     }
 
     /// Returns the executor for the objects of a source.
@@ -224,6 +224,7 @@ impl Reconciler {
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
         let wanted = self
             .engine
+            .view()
             .entry(id)
             .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.gvk.clone());
@@ -273,7 +274,7 @@ impl Reconciler {
 
     /// Keeps why an object is not applied, and reports what is new.
     fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
-        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
+        let wanted = self.engine.view().entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
         let is_requested = |_: &Reason| wanted || !self.is_partial();
         if let Some(reason) = reason.filter(is_requested) {
@@ -292,6 +293,7 @@ impl Reconciler {
                 if reason.is_refusal() {
                     let content = self
                         .engine
+                        .view()
                         .entry(id)
                         .and_then(|entry| entry.target_content())
                         .map(|(_, desired)| desired.hash);
@@ -327,7 +329,7 @@ impl Reconciler {
 
     /// Returns whether single files are applied, and nothing is said of what they do not name.
     fn is_partial(&self) -> bool {
-        self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
+        self.engine.view().sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
     pub(super) fn finish_action(
@@ -389,9 +391,9 @@ impl Reconciler {
         };
         self.telemetry.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
-            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.target_content())
+            && let Some((source, _)) = self.engine.view().entry(id).and_then(|entry| entry.target_content())
         {
-            self.telemetry.metrics.record_repair(&self.engine.source(source).name);
+            self.telemetry.metrics.record_repair(&self.engine.view().source(source).name);
         }
     }
 
@@ -407,8 +409,8 @@ impl Reconciler {
                 )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
-                let most =
-                    DENIED_RETRY_DELAY.max(DENIED_DELAY_PER_OBJECT * self.engine.count_denied() as u32);
+                let most = DENIED_RETRY_DELAY
+                    .max(DENIED_DELAY_PER_OBJECT * self.engine.view().count_denied() as u32);
                 let pause = backoff(&mut self.queue).min(most);
                 WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(pause)))
             }

@@ -111,10 +111,10 @@ impl Reconciler {
 
     /// Records why a source cannot be read.
     fn record_unreadable_source(&mut self, source: SourceId, why: Arc<str>) {
-        let name = self.engine.source(source).name.clone();
+        let name = self.engine.view().source(source).name.clone();
         let message_id = EventReason::SourceIncomplete.message_id();
         tracing::warn!(source = %name, message_id, "{why}");
-        let head = self.engine.source(source).head.clone();
+        let head = self.engine.view().source(source).head.clone();
         self.engine.handle(Input::Unreadable { source, why }, Instant::now());
         self.record_read_event(source, head.as_ref());
         self.sources.attempted.insert(source);

@@ -34,7 +34,7 @@ impl Reconciler {
     pub(super) fn search_folders(&mut self) {
         let sources: Vec<SourceId> = self.sources.folder_searches.pending.keys().copied().collect();
         for source in sources {
-            let Some(dropped) = self.engine.objects_to_search(source) else { continue };
+            let Some(dropped) = self.engine.view().objects_to_search(source) else { continue };
             let Some(search) = self.sources.folder_searches.pending.remove(&source) else { continue };
             self.sources.folder_searches.running += 1;
             self.spawn(async move { LoopEvent::FoldersSearched(source, search.find(dropped).await) });

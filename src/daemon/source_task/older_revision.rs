@@ -1,6 +1,6 @@
 //! Contents of older revisions, for rollbacks, repairs and undos.
 //!
-//! `Engine::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
+//! `View::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
 //! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes in as
 //! `Input::OlderContent`. That to an undo is a `LoopEvent::UndoTargetRead`.
 //!

@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Returns how many objects may not be written.
-    pub(crate) fn count_denied(&self) -> usize {
+    pub(in crate::engine) fn count_denied(&self) -> usize {
         self.denied_writes.values().map(std::collections::BTreeSet::len).sum()
     }
 

@@ -159,7 +159,11 @@ impl Engine {
 
     /// Returns a source of another process that may still come to want an object, though it does
     /// not request it now.
-    pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    pub(in crate::engine) fn possible_competitor(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
         let found = self
             .peers()
@@ -184,7 +188,7 @@ impl Engine {
     }
 
     /// Returns whether what the other sources say is to be read now.
-    pub(crate) fn needs_peers(&self) -> bool {
+    pub(in crate::engine) fn needs_peers(&self) -> bool {
         !self.handover.asking.is_empty() || self.handover.observations.is_expected
     }
 
@@ -218,12 +222,6 @@ impl Engine {
         self.accept_observation_requests();
         self.mark_prunes_stale();
         if is_news { self.sources_behind() } else { Vec::new() }
-    }
-
-    /// Takes the sources that may be behind another one, as the statements of others show that were
-    /// read last. They are to look for a newer revision.
-    pub(crate) fn take_sources_behind(&mut self) -> Vec<SourceId> {
-        std::mem::take(&mut self.handover.sources_behind)
     }
 
     /// Returns the sources of which another one follows the same repository, and has read another
@@ -499,7 +497,7 @@ impl Engine {
 
     /// Returns in words from whom a write takes its object over; none where that is nobody's, or
     /// its own source's.
-    pub(crate) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    pub(in crate::engine) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }

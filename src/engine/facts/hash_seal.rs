@@ -181,7 +181,7 @@ pub(in crate::engine) struct SealState {
 
 impl Engine {
     /// Returns the keys that the texts of records are written and read with.
-    pub(crate) fn seals(&self) -> &HashCiphers {
+    pub(in crate::engine) fn seals(&self) -> &HashCiphers {
         &self.configs.sealed.seals
     }
 
@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// Returns the rollout ledger as it was last read or written.
-    pub(crate) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
+    pub(in crate::engine) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }
 
@@ -226,7 +226,7 @@ impl Engine {
     }
 
     /// Returns the blocker of sealing and opening; none where both can be done.
-    pub(crate) fn key_blocker(&self) -> Option<Reason> {
+    pub(in crate::engine) fn key_blocker(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::KeyUnavailable(why.clone())),

@@ -209,7 +209,7 @@ impl Engine {
     }
 
     /// Returns whether the informers of a source watch a namespace.
-    pub(crate) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
+    pub(in crate::engine) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
         let informer_group = self.informer_groups.all.get(self.sources[source].informer_group);
         let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
@@ -241,7 +241,7 @@ impl Engine {
 
     /// Returns the source with whose rights an object is read and written. That is the one that
     /// wants it, else the one that has it, else the one that brought its content.
-    pub(crate) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(in crate::engine) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
@@ -279,7 +279,7 @@ impl Engine {
     }
 
     /// Returns whether an informer has listed everything.
-    pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
+    pub(in crate::engine) fn is_listed(&self, listing: &WatchScope) -> bool {
         let informer_group = self.informer_groups.all.get(listing.informer_group);
         let state = informer_group.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
@@ -287,12 +287,12 @@ impl Engine {
 
     /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
     /// known to be in their way.
-    pub(crate) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
 
     /// Returns whether the informers of a source show all that there is of a kind.
-    pub(crate) fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), Some(KindState::Synced | KindState::Absent))
     }
 

@@ -210,7 +210,7 @@ impl Engine {
 impl Engine {
     /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
     /// the informer has not shown yet.
-    pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(in crate::engine) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),
             Some(crate::engine::DirectView::Absent) | None => None,
@@ -238,7 +238,7 @@ impl Engine {
 
     /// Returns whether it is a Job that has ended with the desired content, and need not be there
     /// any more.
-    pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+    pub(in crate::engine) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.target_content().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| {
             self.finished_job_content(id, entry).is_some_and(|hash| desired.has_hash(hash))
@@ -275,14 +275,14 @@ impl Engine {
     }
 
     /// Returns whether this is the content that is wanted of an object.
-    pub(crate) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
+    pub(in crate::engine) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
             .and_then(ObjectEntry::target_content)
             .is_some_and(|(_, desired)| desired.has_hash(hash))
     }
 
     /// Returns the source in whose inventory an object is.
-    pub(crate) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
+    pub(in crate::engine) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
             ObjectOwner::Ours(set) => self.source_of_inventory_id(set),
             _ => None,

@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// Returns whether it is not known yet if there is a key.
-    pub(crate) fn is_reading_release_key(&self) -> bool {
+    pub(in crate::engine) fn is_reading_release_key(&self) -> bool {
         self.proofs.keys.is_empty() && self.proofs.unreadable_reason.is_none()
     }
 

@@ -57,7 +57,7 @@ impl Engine {
 
     /// Returns the tokens of orders that are needed no longer: the inventory says what came of
     /// them, and it has come.
-    pub(crate) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+    pub(in crate::engine) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.pending.get(&source) else { return Vec::new() };
         let finished =
             |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
@@ -321,7 +321,7 @@ impl Engine {
 
     /// Returns the acknowledgements that a source's inventory should say, where those are not the ones
     /// that it says.
-    pub(crate) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
+    pub(in crate::engine) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
         let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
         answers.peek()?;

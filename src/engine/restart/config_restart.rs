@@ -102,7 +102,7 @@ impl DesiredObject {
 impl Engine {
     /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
     /// so that a key is needed.
-    pub(crate) fn needs_key(&self) -> bool {
+    pub(in crate::engine) fn needs_key(&self) -> bool {
         !self.configs.users.is_empty() || self.needs_seal()
     }
 
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
-    pub(crate) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
+    pub(in crate::engine) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
@@ -149,7 +149,7 @@ impl Engine {
 
     /// Returns the sources whose workloads use the data of an object, or would, were what failed
     /// tried again.
-    pub(crate) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
+    pub(in crate::engine) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
@@ -194,7 +194,7 @@ impl Engine {
     }
 
     /// Returns whether something has to be read before it is known what restarts.
-    pub(crate) fn is_reading_data(&self) -> bool {
+    pub(in crate::engine) fn is_reading_data(&self) -> bool {
         let reading =
             |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
         self.is_reading_release_key()
@@ -502,7 +502,7 @@ impl Engine {
     }
 
     /// Returns the names of what has changed, of the objects that the pods of a workload use.
-    pub(crate) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
+    pub(in crate::engine) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
         let uses = self
             .entry(id)
             .and_then(|entry| entry.target_content())

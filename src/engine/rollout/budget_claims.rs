@@ -394,7 +394,7 @@ impl Engine {
     }
 
     /// Returns the ledger as it should be, where it is not so.
-    pub(crate) fn next_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
@@ -485,7 +485,7 @@ impl Engine {
 impl Engine {
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
-    pub(crate) fn last_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let holder = &self.rollouts.holder;

@@ -113,7 +113,7 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 /// Nodes.
 impl Engine {
     /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
-    pub(crate) fn needs_nodes(&self) -> bool {
+    pub(in crate::engine) fn needs_nodes(&self) -> bool {
         let running = self
             .rollouts
             .in_flight
@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Returns whether a step goes on by itself.
-    pub(crate) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
+    pub(in crate::engine) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
         self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::InProgress)
     }
 

@@ -51,7 +51,7 @@ impl Engine {
 
     /// Returns the workloads to look up for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
-    pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
+    pub(in crate::engine) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
             !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };

@@ -185,7 +185,7 @@ impl QueuePublication {
 impl Engine {
     /// Returns the queue: first the objects that want a slot, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
-    pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
+    pub(in crate::engine) fn rollout_queue(&self) -> Vec<QueuedObject> {
         let slot_verdicts = self.slot_answers();
         let requests = self.rollouts.requests.iter();
         let short: Vec<_> = requests
@@ -211,13 +211,13 @@ impl Engine {
     }
 
     /// Returns the ledger without the queue of this process' sources.
-    pub(crate) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
+    pub(in crate::engine) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
 
     /// Returns the rollout ledger without the queue of this process; none where it has none of
     /// it already.
-    pub(crate) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let next = self.without_queue(ledger.clone());
         (next != *ledger).then_some(next)
@@ -266,7 +266,7 @@ impl Engine {
     }
 
     /// Returns our workloads that a step holds, and what each step waits for.
-    pub(crate) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+    pub(in crate::engine) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
         let stepping = self.rollouts.in_flight.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
@@ -284,7 +284,7 @@ impl Engine {
 
     /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
     /// may be healthy.
-    pub(crate) fn is_anything_claimed(&self) -> bool {
+    pub(in crate::engine) fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.in_flight.values();
         rolls.any(|rollout| {
             rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken && rollout.failed.is_none()

@@ -509,7 +509,7 @@ impl Engine {
 
     /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
     /// roll, the ones of ours first.
-    pub(crate) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
+    pub(in crate::engine) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
         let running = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = running.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
@@ -541,12 +541,12 @@ impl Engine {
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
-    pub(crate) fn is_any_in_progress(&self) -> bool {
+    pub(in crate::engine) fn is_any_in_progress(&self) -> bool {
         self.rollouts.in_flight.values().any(|rollout| rollout.failed.is_none())
     }
 
     /// Returns whether the rollout of a workload goes on, and will end by itself.
-    pub(crate) fn is_in_progress(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_in_progress(&self, id: &ObjectId) -> bool {
         self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_none())
     }
 }

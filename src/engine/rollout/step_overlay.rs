@@ -38,7 +38,7 @@ pub(crate) struct SteppedWorkload {
 
 impl Engine {
     /// Returns the workloads of all sources that show the overlay of a step, whatever it waits for.
-    pub(crate) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
+    pub(in crate::engine) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
         let stepped = self.informer_objects().filter_map(|(id, live)| {
             let source = self.source_of(live).filter(|_| is_at_step(live))?;
             let source = self.source(source).name.clone();

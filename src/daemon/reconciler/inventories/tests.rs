@@ -83,7 +83,7 @@ impl Reconciler {
 
     /// Returns the location whose objects are not deleted before a person confirms it.
     fn other_location(&self) -> Option<&str> {
-        self.engine.source(FIRST).inventory.as_ref().unwrap().other_location.as_deref()
+        self.engine.view().source(FIRST).inventory.as_ref().unwrap().other_location.as_deref()
     }
 }
 
