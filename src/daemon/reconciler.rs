@@ -305,7 +305,7 @@ impl Reconciler {
         if self.timers.at_once || self.records.round_robin.is_pending() {
             return Instant::now();
         }
-        let rollouts = self.engine.next_due(Instant::now());
+        let rollouts = self.engine.view().next_due(Instant::now());
         let others = [
             self.queue.next_due(),
             self.watches.kinds.next_due(),

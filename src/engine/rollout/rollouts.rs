@@ -444,7 +444,7 @@ impl Engine {
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
-    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
+    pub(in crate::engine) fn next_due(&self, now: Instant) -> Option<Instant> {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,

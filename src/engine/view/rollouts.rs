@@ -122,6 +122,11 @@ impl<'a> View<'a> {
         self.engine.next_rejections(source)
     }
 
+    /// Returns when the clock alone changes what [`Engine::poll`](crate::engine::Engine::poll) gives.
+    pub(crate) fn next_due(self, now: Instant) -> Option<Instant> {
+        self.engine.next_due(now)
+    }
+
     /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
     /// roll, the ones of ours first.
     pub(crate) fn workloads_to_watch(self) -> Vec<(ObjectId, Uid)> {
