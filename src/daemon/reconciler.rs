@@ -365,9 +365,10 @@ impl Reconciler {
         self.sync_inventories();
         self.sync_orders();
         self.sync_rollout_ledger();
-        self.watch_pods();
-        self.watch_nodes();
-        self.sync_configs();
+        let watches = self.engine.poll_watches();
+        self.watch_pods(watches.workloads);
+        self.watch_nodes(watches.nodes);
+        self.sync_configs(watches.data);
         self.pin();
         if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);

@@ -1,9 +1,10 @@
-//! The effects of a turn: all that follows from the facts and from time before any key is decided
-//! about.
+//! The effects of a turn of the loop, beside the decisions about single objects.
 //!
-//! [`Engine::poll`] gives them in the order in which they are found. Whoever carries them out keeps
-//! to that order. The answers come back by [`Engine::handle`].
+//! A turn begins with [`Engine::poll_orders`] and [`Engine::poll`], and ends with
+//! [`Engine::poll_watches`]. Each gives its effects in the order in which they are to be carried
+//! out. The answers come back by [`Engine::handle`].
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use crate::engine::state::Engine;
@@ -34,6 +35,26 @@ pub(crate) struct Effects {
     pub scales: Vec<ActingEffect<ScaleRequest>>,
     /// Decide about the objects of which a fact has changed.
     pub keys: Vec<ObjectId>,
+}
+
+/// The watches that are to be open from now on.
+#[derive(Debug)]
+pub(crate) struct WantedWatches {
+    /// The workloads whose pods are watched, each in its incarnation.
+    pub workloads: BTreeMap<ObjectId, Uid>,
+    /// The watch of the nodes.
+    pub nodes: WatchState,
+    /// The objects whose data are followed; none where these are the same as before.
+    pub data: Option<BTreeSet<ObjectId>>,
+}
+
+/// Indicates whether a watch is to be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchState {
+    /// It is.
+    Open,
+    /// It is not.
+    Closed,
 }
 
 /// An effect, and the source with whose rights it is carried out. None has those of rhumb itself.
@@ -97,6 +118,13 @@ impl Engine {
         self.process_changes();
         let keys = self.take_dirty();
         Effects { rollout_events, failures, stuck_pods, evictions, scales, keys }
+    }
+
+    /// Returns the watches that are to be open. To be called at the end of each turn.
+    pub(crate) fn poll_watches(&mut self) -> WantedWatches {
+        let workloads = self.workloads_to_watch().into_iter().collect();
+        let nodes = if self.needs_nodes() { WatchState::Open } else { WatchState::Closed };
+        WantedWatches { workloads, nodes, data: self.take_data_to_watch() }
     }
 
     /// Takes the sources that may be behind another one, as the statements of others show that were

@@ -62,7 +62,7 @@ pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, Take
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
-pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, RolloutReport};
+pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;

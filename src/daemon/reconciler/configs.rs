@@ -92,7 +92,7 @@ impl ConfigDataWatches {
 impl Reconciler {
     /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data
     /// that are used.
-    pub(super) fn sync_configs(&mut self) {
+    pub(super) fn sync_configs(&mut self, used: Option<BTreeSet<ObjectId>>) {
         let now = Instant::now();
         let due = self.watches.data.due.is_none_or(|due| due <= now);
         if self.watches.data.stale && self.watches.data.call == CallState::None && due {
@@ -101,7 +101,9 @@ impl Reconciler {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
             self.spawn(async move { LoopEvent::ConfigKey(cluster.read_config_key(&namespace).await) });
         }
-        self.watch_data();
+        if let Some(used) = used {
+            self.watch_data(used);
+        }
     }
 
     pub(super) fn record_config_key(&mut self, answer: Result<Option<ConfigKey>, ClusterError>) {
@@ -184,8 +186,7 @@ impl Reconciler {
     }
 
     /// Opens the watches of what is used now, and closes the others.
-    fn watch_data(&mut self) {
-        let Some(used) = self.engine.take_data_to_watch() else { return };
+    fn watch_data(&mut self, used: BTreeSet<ObjectId>) {
         let mut wanted: BTreeMap<DataInformerKey, BTreeSet<ObjectId>> = BTreeMap::new();
         for id in used {
             let users = self.engine.view().sources_using(&id).into_iter();

@@ -9,7 +9,7 @@ use crate::cluster::{
     AccessDenial, ClusterError, ClusterFault, EventSink, EvictionResponse, Informer, InformerChange,
     InformerEvent,
 };
-use crate::engine::{ActingEffect, EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict};
+use crate::engine::{ActingEffect, EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict, WatchState};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The watch of the nodes, which is closed at first.
@@ -72,16 +72,16 @@ impl Reconciler {
     }
 
     /// Watches the nodes as long as that is needed.
-    pub(super) fn watch_nodes(&mut self) {
-        match (self.engine.view().needs_nodes(), &self.watches.nodes.open) {
-            (true, None) => {
+    pub(super) fn watch_nodes(&mut self, wanted: WatchState) {
+        match (wanted, &self.watches.nodes.open) {
+            (WatchState::Open, None) => {
                 self.watches.nodes.close();
                 let number = self.watches.nodes.number;
                 let wrap = move |event| LoopEvent::Node(number, event);
                 let sink = EventSink::new(self.events.sender.clone(), wrap);
                 self.watches.nodes.open = Some(self.executor.cluster.watch_nodes(sink));
             }
-            (false, Some(_)) => {
+            (WatchState::Closed, Some(_)) => {
                 self.watches.nodes.close();
                 self.engine.handle(Input::Nodes(NodeChange::Closed), Instant::now());
             }

@@ -35,8 +35,7 @@ impl PodWatches {
 
 impl Reconciler {
     /// Opens the watches of what has begun to roll, and closes those of what no longer does.
-    pub(super) fn watch_pods(&mut self) {
-        let wanted: BTreeMap<ObjectId, Uid> = self.engine.view().workloads_to_watch().into_iter().collect();
+    pub(super) fn watch_pods(&mut self, wanted: BTreeMap<ObjectId, Uid>) {
         self.watches.pods.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
             if self.watches.pods.open.contains_key(&id) {

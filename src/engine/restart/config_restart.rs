@@ -143,7 +143,7 @@ impl Engine {
 
     /// Does the same as [`Engine::data_to_watch`]; none where that has not changed since it was
     /// asked for last.
-    pub(crate) fn take_data_to_watch(&mut self) -> Option<BTreeSet<ObjectId>> {
+    pub(in crate::engine) fn take_data_to_watch(&mut self) -> Option<BTreeSet<ObjectId>> {
         std::mem::take(&mut self.configs.rewatch).then(|| self.data_to_watch())
     }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::View;
 use crate::engine::rollout::budget_loads::BudgetUsage;
 use crate::engine::{
-    Authorship, QueuedObject, Rejection, RolloutLedger, SourceId, SteppedWorkload, Uid, WorkloadLoad,
+    Authorship, QueuedObject, Rejection, RolloutLedger, SourceId, SteppedWorkload, WorkloadLoad,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -48,11 +48,6 @@ impl<'a> View<'a> {
     /// Returns who has claimed a workload, where that is another process.
     pub(crate) fn other_holder(self, id: &ObjectId) -> Option<String> {
         self.engine.other_holder(id)
-    }
-
-    /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
-    pub(crate) fn needs_nodes(self) -> bool {
-        self.engine.needs_nodes()
     }
 
     /// Returns whether a step goes on by itself.
@@ -125,12 +120,6 @@ impl<'a> View<'a> {
     /// Returns when the clock alone changes what [`Engine::poll`](crate::engine::Engine::poll) gives.
     pub(crate) fn next_due(self, now: Instant) -> Option<Instant> {
         self.engine.next_due(now)
-    }
-
-    /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
-    /// roll, the ones of ours first.
-    pub(crate) fn workloads_to_watch(self) -> Vec<(ObjectId, Uid)> {
-        self.engine.workloads_to_watch()
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
