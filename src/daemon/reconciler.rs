@@ -311,7 +311,7 @@ impl Reconciler {
             self.watches.kinds.next_due(),
             self.timers.confirmation,
             rollouts,
-            self.records.ledger.next_wake(),
+            self.records.ledger.next_wake(self.engine.view().next_publication()),
             self.watches.data.due,
             self.telemetry.summary.due,
         ];

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use crate::engine::state::Engine;
-use crate::engine::{PodToEvict, RolloutEvent, ScaleRequest, SourceId, StuckPod, Uid, UndoRequest};
+use crate::engine::{
+    HashCipherStatus, PodToEvict, RolloutEvent, RolloutLedger, ScaleRequest, SourceId, SourceWrites,
+    StuckPod, Uid, UndoRequest,
+};
 use crate::object::{ObjectId, Revision};
 
 /// The orders that a process carries out.
@@ -18,6 +21,15 @@ pub(crate) enum OrderReach {
     All,
     /// Confirmations of deletions alone, as in a single pass.
     Confirmations,
+}
+
+/// The fate of the queue of a process in the rollout ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueMode {
+    /// It is published: the process stays.
+    Published,
+    /// It is left out, as in a single pass.
+    Omitted,
 }
 
 /// The effects of one turn, in their order.
@@ -118,6 +130,35 @@ impl Engine {
         self.process_changes();
         let keys = self.take_dirty();
         Effects { rollout_events, failures, stuck_pods, evictions, scales, keys }
+    }
+
+    /// Returns the rollout ledger that is to be written: with the claims as they should be, or else
+    /// with the queue as it is. `sealing` is the state of the seals in the one that was read.
+    pub(crate) fn poll_ledger(
+        &mut self,
+        mode: QueueMode,
+        sealing: HashCipherStatus,
+        now: Instant,
+    ) -> Option<RolloutLedger> {
+        // A process that only observes writes nothing at all, not even its queue.
+        if self.sources.iter().all(|source| source.writes == SourceWrites::Observed) {
+            return None;
+        }
+        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        let next = match (self.next_ledger(), mode) {
+            (Some(next), QueueMode::Published) => Some(publication.add_to(self, next, now)),
+            (Some(next), QueueMode::Omitted) => Some(self.without_queue(next)),
+            // A ledger of an older version, or sealed by an older key, is sealed anew.
+            (None, _) if sealing == HashCipherStatus::Stale && self.seals().number().is_some() => {
+                self.known_ledger().cloned()
+            }
+            (None, QueueMode::Published) => {
+                self.initial_ledger().or_else(|| publication.next_ledger(self, now))
+            }
+            (None, QueueMode::Omitted) => self.initial_ledger(),
+        };
+        self.rollouts.publication = publication;
+        next
     }
 
     /// Returns the watches that are to be open. To be called at the end of each turn.

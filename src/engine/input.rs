@@ -111,6 +111,8 @@ pub(crate) enum Input {
     LedgerRequested,
     /// This rollout ledger is being written.
     LedgerSent(RolloutLedger),
+    /// A call about the rollout ledger failed: nobody knows what it says of the queue.
+    LedgerFailed,
     /// The reason for unreadable claims, with what mends it; none where all can be read.
     UnreadableClaims(Option<Arc<str>>),
     /// The workload of another daemon's claim was looked up; none where there is none.
@@ -201,6 +203,7 @@ impl Engine {
             Input::LedgerLocked => self.lock_ledger(),
             Input::LedgerRequested => self.note_ledger_call(),
             Input::LedgerSent(next) => self.note_ledger_write(&next),
+            Input::LedgerFailed => self.note_publication_failure(),
             Input::UnreadableClaims(why) => self.explain_unread(why),
             Input::ForeignWorkload { id, live } => self.observe_foreign_workload(&id, live.as_deref(), now),
             Input::HiddenWorkload { id, why } => self.record_hidden_workload(id, why),

@@ -62,7 +62,7 @@ pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, Take
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
-pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, RolloutReport, WatchState};
+pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
@@ -153,9 +153,9 @@ pub use rollout::pods::{
 };
 #[cfg(test)]
 pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
+pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
-pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
-pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
+pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent, is_readable_rejection, parse_rejections,
     rejections_seal_status, rejections_text,

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use crate::engine::state::Engine;
 use crate::engine::{
-    Authorship, HashCiphers, LiveObject, ObjectEntry, PriorSource, Reason, RefusedManifest, RolloutLedger,
-    SourceId, SourceState, WatchScope,
+    Authorship, HashCiphers, LiveObject, ObjectEntry, PriorSource, Reason, RefusedManifest, SourceId,
+    SourceState, WatchScope,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
 
@@ -81,11 +81,6 @@ impl<'a> View<'a> {
     /// Returns the keys that the texts of records are written and read with.
     pub(crate) fn seals(self) -> &'a HashCiphers {
         self.engine.seals()
-    }
-
-    /// Returns the rollout ledger as it was last read or written.
-    pub(crate) fn known_ledger(self) -> Option<&'a RolloutLedger> {
-        self.engine.known_ledger()
     }
 
     /// Returns the blocker of sealing and opening; none where both can be done.

@@ -1,6 +1,6 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
-//! `sync_rollout_ledger` ends each turn of the loop: it writes what `View::next_ledger` asks for,
+//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::poll_ledger` asks for,
 //! by compare-and-swap. The answer goes in as `Input::Ledger`. That marks the workloads whose claim
 //! is there, and `Engine::decide` lets their writes pass.
 
@@ -20,7 +20,7 @@ use crate::cluster::{
 };
 use crate::engine::{
     Budget, Engine, HashCipherStatus, Input, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY,
-    ParseLedgerError, ProcessIdentity, QueuePublication, RolloutLedger,
+    ParseLedgerError, ProcessIdentity, QueueMode, RolloutLedger,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
@@ -52,8 +52,6 @@ pub(super) struct RolloutLedgerStore {
     reread: Option<Instant>,
     /// Indicates whether it is to be read before anything is written.
     stale: bool,
-    /// The published part of the queue.
-    publication: QueuePublication,
     /// The state of the seals of Secret hashes in it.
     sealing: HashCipherStatus,
     /// The reason for the last failed read or write, as logged.
@@ -78,7 +76,6 @@ impl Default for RolloutLedgerStore {
             not_before: None,
             reread: None,
             stale: true,
-            publication: QueuePublication::default(),
             sealing: HashCipherStatus::Valid,
             logged_failure: None,
             unreadable: None,
@@ -96,9 +93,9 @@ impl RolloutLedgerStore {
         self.call == CallState::None
     }
 
-    /// Returns when the loop is to come back to it.
-    pub(super) fn next_wake(&self) -> Option<Instant> {
-        let all = [self.publication.due, self.reread].into_iter().flatten();
+    /// Returns when the loop is to come back to it, where its queue is published next at this time.
+    pub(super) fn next_wake(&self, publication: Option<Instant>) -> Option<Instant> {
+        let all = [publication, self.reread].into_iter().flatten();
         self.not_before.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
@@ -151,7 +148,7 @@ impl Reconciler {
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.view().seals()) else {
                 self.engine.handle(Input::SealKeyNeeded, now);
-                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.engine.handle(Input::LedgerFailed, now);
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
@@ -265,25 +262,8 @@ impl Reconciler {
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
     /// that does not stay leaves no queue behind.
     fn ledger_to_write(&mut self, now: Instant) -> Option<RolloutLedger> {
-        // A process that only observes writes nothing at all, not even its queue.
-        if self.is_only_observing() {
-            return None;
-        }
-        let (engine, publication) = (&mut self.engine, &mut self.records.ledger.publication);
-        match engine.view().next_ledger() {
-            Some(next) if self.run_mode.is_daemon() => Some(publication.add_to(engine, next, now)),
-            Some(next) => Some(engine.view().without_queue(next)),
-            // A ledger of an older version, or sealed by an older key, is sealed anew.
-            None if self.records.ledger.sealing == HashCipherStatus::Stale
-                && engine.view().seals().number().is_some() =>
-            {
-                engine.view().known_ledger().cloned()
-            }
-            None if self.run_mode.is_daemon() => {
-                engine.view().initial_ledger().or_else(|| publication.next_ledger(engine, now))
-            }
-            None => engine.view().initial_ledger(),
-        }
+        let mode = if self.run_mode.is_daemon() { QueueMode::Published } else { QueueMode::Omitted };
+        self.engine.poll_ledger(mode, self.records.ledger.sealing, now)
     }
 
     /// Reads the workloads of other daemons' claims. One that has come to rest shows that the claim
@@ -417,11 +397,11 @@ impl Reconciler {
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                 self.records.ledger.stale = true;
-                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.engine.handle(Input::LedgerFailed, Instant::now());
             }
             Err(error) => {
                 tracing::warn!("the rollout ledger: {error}");
-                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.engine.handle(Input::LedgerFailed, Instant::now());
                 self.records.ledger.stale = true;
                 let needs_person = retries_late(error.class());
                 if was_write && error.class() == ErrorClass::Invalid {

@@ -106,20 +106,25 @@ impl QueuedObjectText {
 
 /// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
     published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time of the last check of the queue.
     last_check: Option<Instant>,
     /// The time of the next check.
-    pub due: Option<Instant>,
+    pub(in crate::engine) due: Option<Instant>,
 }
 
 impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
     /// to be written. To be called in each turn: it compares at most every
     /// [`PUBLICATION_INTERVAL`], and never while nothing has changed.
-    pub(crate) fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn next_ledger(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+    ) -> Option<RolloutLedger> {
         if !engine.rollouts.queue_dirty && !engine.is_to_renew() {
             self.due = None;
             return None;
@@ -146,7 +151,7 @@ impl QueuePublication {
 
     /// Puts the queue into what is about to be written. Where it was published a moment ago only
     /// what is claimed goes out of it: a rollout waits for this write.
-    pub(crate) fn add_to(
+    pub(in crate::engine) fn add_to(
         &mut self,
         engine: &mut Engine,
         mut ledger: RolloutLedger,
@@ -166,7 +171,7 @@ impl QueuePublication {
     }
 
     /// Records that a publication may have failed.
-    pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
+    pub(in crate::engine) fn note_failure(&mut self, engine: &mut Engine) {
         (self.published, engine.rollouts.queue_dirty) = (None, true);
     }
 
@@ -208,6 +213,18 @@ impl Engine {
             })
         });
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
+    }
+
+    /// Records that the last publication may have failed.
+    pub(in crate::engine) fn note_publication_failure(&mut self) {
+        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        publication.note_failure(self);
+        self.rollouts.publication = publication;
+    }
+
+    /// Returns when the queue is to be compared next with what was published.
+    pub(in crate::engine) fn next_publication(&self) -> Option<Instant> {
+        self.rollouts.publication.due
     }
 
     /// Returns the ledger without the queue of this process' sources.

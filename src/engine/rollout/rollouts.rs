@@ -23,6 +23,7 @@ use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
+use crate::engine::rollout::queue::QueuePublication;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -109,6 +110,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) retired_inventories: BTreeSet<Arc<str>>,
     /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
+    /// The published part of the queue.
+    pub(in crate::engine) publication: QueuePublication,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
 }

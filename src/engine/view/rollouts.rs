@@ -12,11 +12,6 @@ use crate::engine::{
 use crate::object::{ObjectId, Revision};
 
 impl<'a> View<'a> {
-    /// Returns the ledger as it should be, where it is not so.
-    pub(crate) fn next_ledger(self) -> Option<RolloutLedger> {
-        self.engine.next_ledger()
-    }
-
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
     pub(crate) fn last_ledger(self) -> Option<RolloutLedger> {
@@ -66,12 +61,6 @@ impl<'a> View<'a> {
         self.engine.foreign_workloads()
     }
 
-    /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
-    /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
-    pub(crate) fn initial_ledger(self) -> Option<RolloutLedger> {
-        self.engine.initial_ledger()
-    }
-
     /// Returns whether anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
     pub(crate) fn relies_on_ledger(self) -> bool {
@@ -82,11 +71,6 @@ impl<'a> View<'a> {
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(self) -> Vec<QueuedObject> {
         self.engine.rollout_queue()
-    }
-
-    /// Returns the ledger without the queue of this process' sources.
-    pub(crate) fn without_queue(self, ledger: RolloutLedger) -> RolloutLedger {
-        self.engine.without_queue(ledger)
     }
 
     /// Returns the rollout ledger without the queue of this process; none where it has none of
@@ -115,6 +99,11 @@ impl<'a> View<'a> {
     /// exactly these.
     pub(crate) fn next_rejections(self, source: SourceId) -> Option<Vec<Rejection>> {
         self.engine.next_rejections(source)
+    }
+
+    /// Returns when the queue is to be compared next with what was published.
+    pub(crate) fn next_publication(self) -> Option<Instant> {
+        self.engine.next_publication()
     }
 
     /// Returns when the clock alone changes what [`Engine::poll`](crate::engine::Engine::poll) gives.
