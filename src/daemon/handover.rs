@@ -1,11 +1,12 @@
 //! The statements of sources to each other, in their inventories.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::inventory::{InventoryWriteMode, kept_objects, rejections};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
-use crate::engine::{Engine, PeerSource, SourceId, SourceStatement, UnknownStatement};
+use crate::engine::{Engine, Input, PeerSource, SourceId, SourceStatement, UnknownStatement, View};
 use crate::object::ObjectId;
 
 /// Data key with what a source says to the others.
@@ -65,7 +66,7 @@ pub(super) async fn read_peers(cluster: &Cluster, namespace: &str) -> Result<Vec
 }
 
 /// Returns whether an inventory says what it should.
-pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn is_recorded(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     if !engine.can_state(source) {
         return true;
     }
@@ -75,7 +76,7 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
 /// been tidied before the objects of it were seen, and no event reports that they are.
-pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn needs_tidying(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }
@@ -83,7 +84,7 @@ pub(super) fn needs_tidying(engine: &Engine, source: SourceId, inventory: Option
 /// Takes over the statement that an inventory had before this process served its source.
 pub(super) fn restore_statement(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
     if let Some(statement) = read_statement(inventory) {
-        engine.restore_statement(source, &statement);
+        engine.handle(Input::Statement { source, statement }, Instant::now());
     }
 }
 
@@ -95,12 +96,12 @@ pub(super) fn record(
     known: Option<&InventoryObject>,
     wanted: &mut InventoryObject,
 ) {
-    if !engine.can_state(source) {
+    if !engine.view().can_state(source) {
         return;
     }
     let statement = read_statement(known);
     let statement = match mode {
-        InventoryWriteMode::Grow => engine.statement(source, statement.as_ref()),
+        InventoryWriteMode::Grow => engine.view().statement(source, statement.as_ref()),
         InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };
     if let Some(statement) = statement {

@@ -14,8 +14,8 @@ use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent,
-    PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, parse_rejections,
+    Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
+    Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, View, parse_rejections,
     rejections_seal_status, rejections_text,
 };
 use crate::object::{GroupKind, ObjectId, Revision, annotations};
@@ -152,7 +152,7 @@ pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashCiphe
 }
 
 /// Returns whether there is a key, and hashes of Secrets in an inventory are not sealed by it.
-fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
+fn is_to_be_sealed(engine: View<'_>, inventory: Option<&InventoryObject>) -> bool {
     engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == HashCipherStatus::Stale
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> 
 
 /// Returns the text about a kind that cannot be listed. Where the reason is the same, the recorded
 /// text stays, as its time is that of the beginning.
-fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObject>) -> Option<String> {
+fn unlisted_text(engine: View<'_>, source: SourceId, known: Option<&InventoryObject>) -> Option<String> {
     // Where nothing is to go it keeps nobody from anything, and is not worth a write.
     engine.prune_decisions(source).next()?;
     let why = engine.unlisted_reason(source)?;
@@ -181,7 +181,7 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
 
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
 /// room in the list.
-fn list_pending(engine: &Engine, source: SourceId, max_bytes: usize) -> [(&'static str, Option<String>); 2] {
+fn list_pending(engine: View<'_>, source: SourceId, max_bytes: usize) -> [(&'static str, Option<String>); 2] {
     let waiting = engine.prune_decisions(source).filter_map(|(id, decision)| match decision {
         PruneDecision::Confirm(why) => {
             let uid = engine.informer_object(id)?.uid.clone();
@@ -220,7 +220,7 @@ fn room_left(inventory: &InventoryObject) -> usize {
 
 /// Returns whether the inventory records the deletions that wait as they are, and every Job that
 /// has ended.
-pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, hash)| engine.is_target_hash(id, **hash)).peekable();
@@ -298,7 +298,7 @@ fn join_locations(location: &str, made_from: &str) -> String {
 /// and removed when the last object is gone and nothing waits. None where the hash of a Secret is
 /// to be sealed, and no key is known.
 pub(super) fn wanted_inventory(
-    engine: &Engine,
+    engine: View<'_>,
     source: SourceId,
     location: &str,
     known: Option<&InventoryObject>,
@@ -378,7 +378,7 @@ struct UnlistedScope {
 }
 
 impl UnlistedScope {
-    fn of(engine: &Engine, source: SourceId, inventory: &InventoryObject) -> Self {
+    fn of(engine: View<'_>, source: SourceId, inventory: &InventoryObject) -> Self {
         let is_outside = |name: &&String| !engine.is_watching(source, name);
         let outside: BTreeSet<String> = inventory.namespaces.iter().filter(is_outside).cloned().collect();
         let is_seen = |kind: &GroupKind| {

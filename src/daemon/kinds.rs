@@ -15,7 +15,8 @@ use crate::cluster::{
     KindTable, ServedKind,
 };
 use crate::engine::{
-    Engine, GROUP_UNAVAILABLE_REASON, InformerGroupId, KindAvailability, KindState, LiveObject, WatchScope,
+    Engine, GROUP_UNAVAILABLE_REASON, InformerGroupId, Input, KindAvailability, KindState, LiveObject,
+    WatchScope,
 };
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -122,7 +123,7 @@ impl KindWatches {
     /// Returns the kinds that discovery does not list, for a pass that cannot wait and asks at once
     /// whether they are gone. Definitions in the source itself count as present.
     pub(super) fn begin_urgent_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
-        self.missing.begin_urgent_question(|kind| engine.has_definition(kind))
+        self.missing.begin_urgent_question(|kind| engine.view().has_definition(kind))
     }
 
     /// Returns whether an answer is on its way.
@@ -141,7 +142,7 @@ impl KindWatches {
             tracing::info!(%kind, "the server does not have this kind, and so none of its objects");
             for (number, informer_group) in self.informer_groups.all.iter().enumerate() {
                 if informer_group.recorded.contains(&kind) || informer_group.wanted.contains(&kind) {
-                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
+                    set_state(engine, WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
             }
         }
@@ -289,14 +290,14 @@ impl KindWatches {
     fn update(&mut self, engine: &mut Engine) {
         let Some(kinds) = self.kinds.clone() else { return };
         for gvk in &self.wanted.clone() {
-            let served = match kinds.get(gvk) {
+            let availability = match kinds.get(gvk) {
                 KindLookup::Served(_) => KindAvailability::Served,
                 KindLookup::Unserved { versions } => KindAvailability::Unserved(
                     versions.iter().map(std::string::ToString::to_string).collect(),
                 ),
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
-            engine.set_kind_availability(gvk.clone(), served);
+            engine.handle(Input::Discovered { gvk: gvk.clone(), availability }, Instant::now());
         }
         for number in 0..self.informer_groups.all.len() {
             self.update_informer_group(number, &kinds, engine);
@@ -323,23 +324,19 @@ impl KindWatches {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 // Another source may have found that out.
                 KindLookup::Unserved { .. } if self.missing.is_absent(&kind) => {
-                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
+                    set_state(engine, WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
                 _ if is_listed || !recorded.contains(&kind) => {}
                 // A kind that discovery does not list is unknown, not gone: its objects are not
                 // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.add(&kind, Instant::now());
-                    engine.set_informer_state(
-                        WatchScope::cluster_wide(number, &kind),
-                        unobservable(UNLISTED_REASON),
-                    );
+                    let listing = WatchScope::cluster_wide(number, &kind);
+                    set_state(engine, listing, unobservable(UNLISTED_REASON));
                 }
                 KindLookup::Unknown => {
-                    engine.set_informer_state(
-                        WatchScope::cluster_wide(number, &kind),
-                        unobservable(GROUP_UNAVAILABLE_REASON),
-                    );
+                    let listing = WatchScope::cluster_wide(number, &kind);
+                    set_state(engine, listing, unobservable(GROUP_UNAVAILABLE_REASON));
                 }
             }
         }
@@ -354,8 +351,8 @@ impl KindWatches {
         let mut informers = BTreeMap::new();
         for (listing, selector) in informer_group.list_scopes(number, kind) {
             // It may have been missing until now.
-            if !engine.is_listed(&listing) || informer_group.informer(&listing).is_none() {
-                engine.set_informer_state(&listing, KindState::Syncing);
+            if !engine.view().is_listed(&listing) || informer_group.informer(&listing).is_none() {
+                set_state(engine, listing.clone(), KindState::Syncing);
             }
             let sink = EventSink::new(self.events.clone(), LoopEvent::Informer);
             let informer = informer_group.cluster.informer(kind, selector, number, sink);
@@ -375,7 +372,9 @@ impl KindWatches {
                 let sink = EventSink::new(self.events.clone(), LoopEvent::Autoscaler);
                 self.scalers = Some(self.cluster.autoscaler_informer(&kind, sink));
             }
-            KindLookup::Unserved { .. } => engine.set_autoscaled(HashSet::new()),
+            KindLookup::Unserved { .. } => {
+                engine.handle(Input::Autoscaled(HashSet::new()), Instant::now());
+            }
             KindLookup::Unknown => {}
         }
     }
@@ -418,7 +417,7 @@ impl KindWatches {
             _ => {}
         }
         if let Some(targets) = self.targets.take(event.change) {
-            engine.set_autoscaled(targets);
+            engine.handle(Input::Autoscaled(targets), Instant::now());
         }
         None
     }
@@ -429,21 +428,22 @@ impl KindWatches {
         event: InformerEvent<LiveObject>,
         engine: &mut Engine,
     ) -> Option<ClusterError> {
+        let (informer_group, now) = (event.listing.informer_group, Instant::now());
         match event.change {
             InformerChange::Failed(error, _) if error.class() == ErrorClass::Internal => return Some(error),
-            InformerChange::Init => engine.list_started(&event.listing),
+            InformerChange::Init => engine.handle(Input::ListBegun(event.listing), now),
             InformerChange::Apply(id, live) => {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
                     self.hint();
                 }
-                engine.observe_object_by(event.listing.informer_group, &id, live);
+                engine.handle(Input::Seen { informer_group, id, live }, now);
             }
-            InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.informer_group, &id),
-            InformerChange::InitDone => engine.list_complete(&event.listing),
+            InformerChange::Delete(id, _) => engine.handle(Input::Gone { informer_group, id }, now),
+            InformerChange::InitDone => engine.handle(Input::Listed(event.listing), now),
             // The outage may have ended with a restore of older data. The version that the watch
             // went on from then means something else, and what came before it was never reported.
             InformerChange::Resumed => {
-                let informer_group = self.informer_groups.all.get(event.listing.informer_group);
+                let informer_group = self.informer_groups.all.get(informer_group);
                 informer_group
                     .and_then(|informer_group| informer_group.informer(&event.listing))
                     .inspect(|it| it.relist());
@@ -453,11 +453,9 @@ impl KindWatches {
                 tracing::warn!(%kind, namespace, ?wait, "the informer failed: {error}");
                 // Its earlier view is old at worst, and every write carries the version that it was
                 // decided on.
-                if !engine.is_listed(&event.listing) {
-                    engine.set_informer_state(
-                        &event.listing,
-                        KindState::Unobservable(error.reason().into(), error.class()),
-                    );
+                if !engine.view().is_listed(&event.listing) {
+                    let state = KindState::Unobservable(error.reason().into(), error.class());
+                    set_state(engine, event.listing, state);
                 }
             }
         }
@@ -530,6 +528,11 @@ impl AutoscalerTargets {
         }
         self.complete.then(|| self.known.values().cloned().collect())
     }
+}
+
+/// Tells the engine how an informer is doing.
+fn set_state(engine: &mut Engine, listing: WatchScope, state: KindState) {
+    engine.handle(Input::InformerState { listing, state }, Instant::now());
 }
 
 /// Returns the scopes of built-in kinds and of those that a server has.

@@ -1,7 +1,7 @@
 //! From the bytes of a file to what the engine keeps of it.
 //!
 //! `source_task/revision_step.rs` calls it for each file that changed. The facts travel in a
-//! `SourceReading`, which `Engine::set_reading` takes.
+//! `SourceReading`, which goes in as `Input::Read`.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

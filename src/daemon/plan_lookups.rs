@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use crate::cluster::{Cluster, ClusterError, inventory_id_of};
-use crate::engine::{Decision, Engine, PrunePolicy, Reason};
+use crate::engine::{Decision, Engine, Input, PrunePolicy, Reason};
 use crate::object::{GroupKind, ObjectId};
 
 /// Marks kinds as absent that discovery does not list, where the server proves it. Definitions in
@@ -19,12 +19,16 @@ pub(super) async fn prove_absent(
     engine: &mut Engine,
     mut missing: BTreeSet<GroupKind>,
 ) -> Result<(), ClusterError> {
-    missing.retain(|kind| !engine.has_definition(kind));
-    if missing.is_empty() || engine.sources().iter().all(|source| source.prune != PrunePolicy::On) {
+    missing.retain(|kind| !engine.view().has_definition(kind));
+    if missing.is_empty() || engine.view().sources().iter().all(|source| source.prune != PrunePolicy::On) {
         return Ok(());
     }
     match cluster.find_absent_kinds(&missing).await {
-        Ok(absent) => absent.iter().for_each(|kind| engine.set_kind_absent(kind)),
+        Ok(absent) => {
+            for kind in absent {
+                engine.handle(Input::KindAbsent(kind), Instant::now());
+            }
+        }
         Err(error) if error.is_unreachable() => return Err(error),
         Err(error) => tracing::debug!("it cannot be found out whether a kind is gone: {error}"),
     }
@@ -47,7 +51,8 @@ pub(super) async fn decide_foreign_objects(
     }
     let Ok(inventories) = cluster.read_inventories(namespace).await else { return };
     let name = |name: &String| (inventory_id_of(namespace, name).into(), name.as_str().into());
-    engine.set_source_names(inventories.iter().map(|(source, _)| name(source)).collect());
+    let names = inventories.iter().map(|(source, _)| name(source)).collect();
+    engine.handle(Input::SourceNames(names), Instant::now());
     for id in owned {
         let decision = engine.decide(&id, Instant::now());
         decisions.insert(id, decision);

@@ -24,8 +24,9 @@ use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
 use crate::engine::{
     Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldOwnership,
-    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, ReleaseAnnotation,
-    RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedOwnership, WatchScope,
+    Input, KindAvailability, KindState, ObjectEntry, ObjectOwner, PeerRules, Plan, PrunePolicy, ReadState,
+    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceService,
+    SourceState, VerifiedOwnership, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -153,10 +154,11 @@ struct SourceView {
 impl PreviewRun {
     fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
         let mut engine = Engine::new(Budget::default()).assume_prerequisites();
-        engine.require_peer_consent();
-        engine.set_inventory_namespace(namespace);
-        engine.set_clock(std::time::Instant::now(), jiff::Timestamp::now());
-        engine.set_scopes(kind_scopes(Some(&kinds)));
+        let now = Instant::now();
+        let rules = PeerRules { inventory_namespace: namespace.into(), service: SourceService::OneShot };
+        engine.handle(Input::PeerRules(rules), now);
+        engine.handle(Input::Clock(jiff::Timestamp::now()), now);
+        engine.handle(Input::Scopes(kind_scopes(Some(&kinds))), now);
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
         let (source_views, notes) = (Vec::new(), Vec::new());
         Self { cluster, namespace, source_views, source: SourceId::new(0), engine, contents, kinds, notes }
@@ -182,7 +184,7 @@ impl PreviewRun {
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let (decrypter, namespace) = (setup.decrypter.clone(), setup.namespace.as_str().into());
-        let number = SourceId::new(self.engine.sources().len());
+        let number = SourceId::new(self.engine.view().sources().len());
         let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
         if namespaces.is_some() {
             source.informer_group = self.engine.add_informer_group(namespaces.clone());
@@ -198,8 +200,10 @@ impl PreviewRun {
     /// Records that all sources were just read, so that none of them may want more than it
     /// publishes.
     fn note_all_read(&mut self) {
-        let last = self.engine.last_observation_number();
-        self.engine.source_ids().for_each(|source| self.engine.record_check(source, last));
+        let reading = self.engine.view().last_observation_number();
+        for source in self.engine.view().source_ids() {
+            self.engine.handle(Input::Checked { source, reading }, Instant::now());
+        }
     }
 
     async fn read(
@@ -229,16 +233,16 @@ impl PreviewRun {
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
         let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
-        self.engine.set_reading(source, reading);
+        self.engine.handle(Input::Read { source, reading }, Instant::now());
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
-            let served = match self.kinds.get(&gvk) {
+            let availability = match self.kinds.get(&gvk) {
                 KindLookup::Served(_) => KindAvailability::Served,
                 KindLookup::Unserved { versions } => {
                     KindAvailability::Unserved(versions.iter().map(ToString::to_string).collect())
                 }
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
-            self.engine.set_kind_availability(gvk, served);
+            self.engine.handle(Input::Discovered { gvk, availability }, Instant::now());
         }
         desired.iter().any(|desired| desired.hash_without_replicas.is_some())
     }
@@ -253,12 +257,12 @@ impl PreviewRun {
         self.reread_last_contents().await;
         self.search_folders().await;
         let mut decisions = self.decide_objects().await?;
-        if self.engine.needs_peers() {
+        if self.engine.view().needs_peers() {
             self.ask_others().await?;
             decisions = self.decide_objects().await?;
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
-        if self.engine.source(source).prune == PrunePolicy::Partial {
+        if self.engine.view().source(source).prune == PrunePolicy::Partial {
             decisions.retain(|id, _| self.desired_state(id).is_some());
         }
         Ok(decisions)
@@ -268,8 +272,9 @@ impl PreviewRun {
     /// are never pruned. A content that cannot be had says nothing.
     async fn reread_last_contents(&mut self) {
         let Some(mut older) = self.source_views[self.source].older_contents.take() else { return };
-        let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
-        let mut unread = self.engine.unread_contents();
+        let is_unwanted =
+            |id: &ObjectId| self.engine.view().entry(id).is_some_and(|entry| entry.targets.is_empty());
+        let mut unread = self.engine.view().unread_contents();
         for contents in unread.values_mut() {
             contents.retain(|(id, _)| is_unwanted(id));
         }
@@ -277,7 +282,7 @@ impl PreviewRun {
         for (revision, contents) in unread {
             let read = older.read(revision, contents).await;
             for (id, release, content) in read.unwrap_or_default() {
-                self.engine.record_older_content(&id, &release, content);
+                self.engine.handle(Input::OlderContent { id, release, content }, Instant::now());
             }
         }
         self.source_views[self.source].older_contents = Some(older);
@@ -285,20 +290,20 @@ impl PreviewRun {
 
     /// Searches other folders for what would be deleted otherwise.
     async fn search_folders(&mut self) {
-        let Some(dropped) = self.engine.objects_to_search(self.source) else { return };
+        let Some(dropped) = self.engine.view().objects_to_search(self.source) else { return };
         let Some(search) = self.source_views[self.source].folder_search.take() else { return };
         let moved = search.find(dropped).await;
-        self.engine.set_moved_objects(self.source, moved);
+        self.engine.handle(Input::Searched { source: self.source, moved }, Instant::now());
     }
 
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made
     /// without it, and says so.
     async fn ask_others(&mut self) -> Result<(), ClusterError> {
         match read_peers(&self.cluster, &self.namespace).await {
-            Ok(peers) => drop(self.engine.set_peers(peers, Instant::now())),
+            Ok(peers) => self.engine.handle(Input::Peers(peers), Instant::now()),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.ignore_peers();
+                self.engine.handle(Input::PeersUnreadable, Instant::now());
                 self.notes.push(format!(
                     "what other sources of the cluster want is not known, and may be among what would be deleted: \
                      {error}"
@@ -314,40 +319,40 @@ impl PreviewRun {
 
     /// Returns the source's own desired state of an object, whatever other sources ask for.
     fn desired_state(&self, id: &ObjectId) -> Option<&DesiredState> {
-        let wants = &self.engine.entry(id)?.targets;
+        let wants = &self.engine.view().entry(id)?.targets;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, state)| state)
     }
 
     /// Returns the objects that the source wants, or has as far as that is seen.
     fn concerned_objects(&self) -> impl Iterator<Item = &ObjectId> {
-        let inventory_id = &self.engine.source(self.source).inventory_id;
+        let inventory_id = &self.engine.view().source(self.source).inventory_id;
         let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
-            let owner = self.engine.informer_object(id).map(|live| &live.owner);
+            let owner = self.engine.view().informer_object(id).map(|live| &live.owner);
             let has = match owner {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == inventory_id,
                 _ => entry.targets.is_empty(),
             };
             has || self.desired_state(id).is_some()
         };
-        self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
+        self.engine.view().entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
 
     /// Reads what pods use, where a change of that restarts them.
     async fn read_configs(&mut self) -> Result<(), ClusterError> {
         // Without it nobody knows which objects are the source's own, and so would be pruned.
-        if self.engine.is_reading_release_key() {
+        if self.engine.view().is_reading_release_key() {
             self.read_key().await?;
         }
-        if !self.engine.needs_key() {
+        if !self.engine.view().needs_key() {
             return Ok(());
         }
-        for id in self.engine.data_to_watch() {
+        for id in self.engine.view().data_to_watch() {
             let data = match self.source_view().acting.read_config_data(&id).await {
                 Ok(data) => ReadState::Value(data),
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => ReadState::Unreadable(error.reason().into()),
             };
-            self.engine.set_config_data(&id, data);
+            self.engine.handle(Input::ConfigData { id, data }, Instant::now());
         }
         Ok(())
     }
@@ -359,8 +364,7 @@ impl PreviewRun {
             Err(error) => Err(error.reason().into()),
         };
         let key = key.map_or_else(ReadState::Unreadable, ReadState::Value);
-        self.engine.set_release_key(key.clone());
-        self.engine.set_config_key(key);
+        self.engine.handle(Input::Key(key), Instant::now());
         Ok(())
     }
 
@@ -382,12 +386,12 @@ impl PreviewRun {
                     }
                     Action::CompareCached(desired, variant) => {
                         let verified = self.compare_cached(&id, desired, *variant).await;
-                        self.engine.record_coverage(&id, verified);
+                        self.engine.handle(Input::Compared { id: id.clone(), verified }, now);
                         again.push(id);
                     }
                     Action::CompareLive(desired, variant) => {
                         let verified = self.compare_live(&id, desired, *variant).await;
-                        self.engine.record_coverage(&id, verified);
+                        self.engine.handle(Input::Compared { id: id.clone(), verified }, now);
                         again.push(id);
                     }
                     Action::AwaitContent => {
@@ -418,7 +422,7 @@ impl PreviewRun {
                     };
                     for listing in self.list_scopes(&kind).into_iter().filter(is_of) {
                         let state = KindState::Unobservable(error.reason().into(), error.class());
-                        self.engine.set_informer_state(listing, state);
+                        self.set_informer_state(listing, state);
                     }
                     continue;
                 }
@@ -429,7 +433,7 @@ impl PreviewRun {
                     Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
                     Some(LiveLookup::Absent) | None => DirectView::Absent,
                 };
-                self.engine.record_lookup(&id, view);
+                self.engine.handle(Input::LookedUp { id, view }, Instant::now());
             }
         }
         Ok(())
@@ -492,18 +496,15 @@ impl PreviewRun {
         desired: &SharedDesiredObject,
         variant: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), variant, self.engine.view().live_object(id))
     }
 
     fn give_up_reading(&mut self, id: &ObjectId) {
-        let named = self.engine.unread_contents();
+        let named = self.engine.view().unread_contents();
         for (revision, wanted) in named {
-            for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
-                self.engine.record_older_content(
-                    &other,
-                    &ContentRef { hash, revision: revision.clone() },
-                    None,
-                );
+            for (id, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
+                let release = ContentRef { hash, revision: revision.clone() };
+                self.engine.handle(Input::OlderContent { id, release, content: None }, Instant::now());
             }
         }
     }

@@ -59,7 +59,7 @@ use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
 use super::tasks::{FatalError, TaskSet};
 use crate::cluster::inventory_id_of;
-use crate::engine::{Engine, PruneDecision, SourceId};
+use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ErrorClass, ObjectId};
 use crate::queue::WorkQueue;
@@ -176,7 +176,8 @@ impl Reconciler {
     #[must_use]
     pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
-            self.engine.retire(inventory_id_of(&self.records.namespace, source).into());
+            let inventory_id = inventory_id_of(&self.records.namespace, source).into();
+            self.engine.handle(Input::Retired(inventory_id), Instant::now());
         }
         self.sources.retired.clone_from(sources);
         self
@@ -278,9 +279,9 @@ impl Reconciler {
             && self.records.ledger.is_quiet()
             && self.watches.data.is_quiet()
             && self.sources.folder_searches.is_quiet()
-            && !self.engine.is_reading_data();
+            && !self.engine.view().is_reading_data();
         let healthy = !matches!(self.run_mode, RunMode::UntilHealthy(_))
-            || (self.log_health_changes() && !self.engine.is_anything_claimed());
+            || (self.log_health_changes() && !self.engine.view().is_anything_claimed());
         (started && quiet && healthy && !self.is_listing() && !self.has_transient_reasons())
             .then_some(PassEnding::Settled)
     }
@@ -288,9 +289,9 @@ impl Reconciler {
     /// Returns whether a kind of an inventory is still being listed: what is no longer wanted is
     /// not known yet.
     fn is_listing(&self) -> bool {
-        self.engine
-            .source_ids()
-            .any(|source| self.engine.listed_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
+        self.engine.view().source_ids().any(|source| {
+            self.engine.view().listed_kinds(source).any(|kind| self.engine.view().is_syncing(source, kind))
+        })
     }
 
     fn wake(&mut self) -> Instant {
@@ -304,13 +305,13 @@ impl Reconciler {
         if self.timers.at_once || self.records.round_robin.is_pending() {
             return Instant::now();
         }
-        let rollouts = self.engine.next_due(Instant::now());
+        let rollouts = self.engine.view().next_due(Instant::now());
         let others = [
             self.queue.next_due(),
             self.watches.kinds.next_due(),
             self.timers.confirmation,
             rollouts,
-            self.records.ledger.next_wake(),
+            self.records.ledger.next_wake(self.engine.view().next_publication()),
             self.watches.data.due,
             self.telemetry.summary.due,
         ];
@@ -322,18 +323,17 @@ impl Reconciler {
     fn turn(&mut self) {
         let now = Instant::now();
         let resynced = self.run_due_work(now);
-        self.engine.set_clock(now, jiff::Timestamp::now());
+        self.engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         self.carry_out_orders();
-        self.engine.advance(now);
-        self.record_rollout_events(now);
-        self.ask_about_failures();
-        self.delete_stuck_pods(now);
-        self.evict_due(now);
-        self.rescale_due(now);
-        self.engine.process_changes();
+        let effects = self.engine.poll(now);
+        self.record_rollout_events(effects.rollout_events, now);
+        self.ask_about_failures(effects.failures);
+        self.delete_stuck_pods(effects.stuck_pods);
+        self.evict_due(effects.evictions);
+        self.rescale_due(effects.scales);
         self.records.round_robin.begin_turn();
         // Before the inventories, so that nothing is tidied while there is something to write.
-        self.enqueue();
+        self.enqueue(effects.keys);
         self.sync_inventories();
         if self.run_mode.is_daemon() {
             self.log_unlisted();
@@ -352,7 +352,8 @@ impl Reconciler {
             decided += 1;
             self.process_key(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.
-            self.enqueue();
+            let keys = self.engine.take_dirty();
+            self.enqueue(keys);
         }
         self.send_batch(batch);
         self.read_peers();
@@ -364,15 +365,16 @@ impl Reconciler {
         self.sync_inventories();
         self.sync_orders();
         self.sync_rollout_ledger();
-        self.watch_pods();
-        self.watch_nodes();
-        self.sync_configs();
+        let watches = self.engine.poll_watches();
+        self.watch_pods(watches.workloads);
+        self.watch_nodes(watches.nodes);
+        self.sync_configs(watches.data);
         self.pin();
         if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
-        let confirm = self.engine.source_ids().any(|source| self.is_waiting_for_person(source));
+        let confirm = self.engine.view().source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION_INTERVAL),
             (false, _) => self.timers.confirmation = None,
@@ -381,15 +383,15 @@ impl Reconciler {
         self.answer_queries();
     }
 
-    fn enqueue(&mut self) {
-        for id in self.engine.take_dirty() {
+    fn enqueue(&mut self, keys: Vec<ObjectId>) {
+        for id in keys {
             self.queue.add(id);
         }
     }
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
         self.run_mode.is_daemon()
-            && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
+            && self.engine.view().prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
     /// Does what is due. Returns how many objects a resync marked.
@@ -402,7 +404,8 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.timers.interval.mul_f64(0.9 + 0.2 * super::random_fraction());
-            resynced = Some(self.engine.mark_all());
+            self.engine.handle(Input::Resynced, now);
+            resynced = Some(self.engine.view().entries().count());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + audit_interval(self.timers.interval);
@@ -429,9 +432,7 @@ async fn tick(heartbeat: Heartbeat) {
 
 /// Makes a process regard the other sources of the cluster. A daemon answers their requests too.
 fn set_peer_rules(engine: &mut Engine, namespace: &str, run_mode: RunMode) {
-    engine.require_peer_consent();
-    engine.set_inventory_namespace(namespace);
-    if run_mode.is_daemon() {
-        engine.answer_observation_requests();
-    }
+    let service = if run_mode.is_daemon() { SourceService::Daemon } else { SourceService::OneShot };
+    let rules = PeerRules { inventory_namespace: namespace.into(), service };
+    engine.handle(Input::PeerRules(rules), Instant::now());
 }

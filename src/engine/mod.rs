@@ -6,6 +6,9 @@
 //! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
 //!
+//! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
+//! and [`Engine::view`] answers questions.
+//!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
 //! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
@@ -17,13 +20,16 @@
 
 mod decide;
 mod deletion;
+mod effect;
 mod facts;
+mod input;
 mod lease_shares;
 mod orders;
 mod plan;
 mod restart;
 mod rollout;
 mod state;
+mod view;
 
 pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
@@ -48,16 +54,15 @@ pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
-    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement, UnknownStatement,
+    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceService, SourceStatement, UnknownStatement,
 };
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{
-    SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,
-};
+pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
+pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
@@ -97,6 +102,7 @@ pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWri
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
+pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
@@ -147,9 +153,9 @@ pub use rollout::pods::{
 };
 #[cfg(test)]
 pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
+pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
-pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
-pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
+pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent, is_readable_rejection, parse_rejections,
     rejections_seal_status, rejections_text,
@@ -164,7 +170,9 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
+pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::{Engine, KindAvailability, KindState};
+pub(crate) use view::View;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! The engine: all entries, and the transitions that new facts cause.
 //!
-//! The loop hands facts over (`set_reading`, `set_inventory`, `observe_object_by`). Each marks the
-//! keys of the objects that it is about, and `take_dirty` gives these to the queue of the loop.
+//! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
+//! about, and `take_dirty` gives these to the queue of the loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -158,12 +158,12 @@ impl Engine {
     }
 
     /// Returns a source by its number.
-    pub(crate) fn source(&self, id: SourceId) -> &SourceState {
+    pub(super) fn source(&self, id: SourceId) -> &SourceState {
         &self.sources[id]
     }
 
     /// Returns the ids of all sources, in the order of [`sources`](Self::sources).
-    pub(crate) fn source_ids(
+    pub(super) fn source_ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
         SourceId::first(self.sources.len())
@@ -175,30 +175,30 @@ impl Engine {
     }
 
     /// Returns all sources, by number.
-    pub(crate) fn sources(&self) -> &[SourceState] {
+    pub(super) fn sources(&self) -> &[SourceState] {
         &self.sources
     }
 
     /// Returns the facts about one object.
-    pub(crate) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
+    pub(super) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookup_counts::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
         lookup_counts::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
-    pub(crate) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(super) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
         self.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
-    pub(crate) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
+    pub(super) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
         lookup_counts::count(self.informer_objects.len());
         self.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
@@ -213,18 +213,17 @@ impl Engine {
     }
 
     /// Marks an object as changed.
-    pub(crate) fn mark_dirty(&mut self, id: &ObjectId) {
+    pub(super) fn mark_dirty(&mut self, id: &ObjectId) {
         self.dirty.push(id.clone());
     }
 
-    /// Marks everything, as the periodic resync does, and returns how many objects that is.
-    pub(crate) fn mark_all(&mut self) -> usize {
+    /// Marks everything, as the periodic resync does.
+    pub(super) fn mark_all(&mut self) {
         self.dirty.extend(self.entries.keys().cloned());
-        self.entries.len()
     }
 
     /// Wakes the objects that wait for a topic.
-    pub(crate) fn wake_topic(&mut self, topic: &WaitTopic) {
+    pub(super) fn wake_topic(&mut self, topic: &WaitTopic) {
         for id in self.waiters_by_topic.remove(topic).unwrap_or_default() {
             self.topic_by_waiter.remove(&id);
             self.dirty.push(id);
@@ -236,7 +235,7 @@ impl Engine {
     }
 
     /// Takes over a reading of a source.
-    pub(crate) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
+    pub(super) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
@@ -286,20 +285,20 @@ impl Engine {
     /// Returns the last number that a reading or an observation got. A reading gets one where it
     /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
-    pub(crate) fn last_observation_number(&self) -> u64 {
+    pub(super) fn last_observation_number(&self) -> u64 {
         self.observation_counter
     }
 
     /// Records that a source was checked after a reading of this number, and that what was found
     /// was read.
-    pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
+    pub(super) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
         self.complete_observation(source, reading);
         self.mark_prunes_stale();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
-    pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
+    pub(super) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete_reason = Some(why);
         self.sources[source].unrendered = Arc::default();
         self.sources[source].prunes.mark_stale();
@@ -375,7 +374,7 @@ impl Engine {
 
     /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
-    pub(crate) fn process_changes(&mut self) {
+    pub(super) fn process_changes(&mut self) {
         self.clear_memo();
         self.complete_changes();
     }
@@ -417,7 +416,7 @@ impl Engine {
     }
 
     /// Takes over what the inventory says.
-    pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+    pub(super) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
@@ -442,7 +441,7 @@ impl Engine {
     }
 
     /// Takes over whether the server has a kind.
-    pub(crate) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
+    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
         if self.served.get(&gvk) != Some(&served) {
             self.served.insert(gvk, served);
             self.wake_topic(&WaitTopic::Kinds);
@@ -450,7 +449,7 @@ impl Engine {
     }
 
     /// Takes over which objects autoscalers target.
-    pub(crate) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
+    pub(super) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
         let changed: Vec<ObjectId> = match self.autoscaled.replace(targets.clone()) {
             Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
@@ -463,7 +462,7 @@ impl Engine {
     }
 
     /// Forgets an object of which nothing is known any more.
-    pub(crate) fn drop_entry(&mut self, id: &ObjectId) {
+    pub(super) fn drop_entry(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.clear_memo();
             self.entries.remove(id);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{ObjectRef, ObjectStatus, Phase, StatusContext};
-use crate::engine::{DesiredState, Engine, ObjectEntry, RefusedManifest, SourceId, pause_reason};
+use crate::engine::{DesiredState, ObjectEntry, RefusedManifest, SourceId, View, pause_reason};
 use crate::object::ObjectId;
 
 /// The manifests of each source that are refused to it: no entry tells of them under its name.
@@ -26,7 +26,7 @@ pub(super) struct ReportedObject<'a> {
 
 impl<'a> RefusedObjects<'a> {
     /// Returns those of all sources.
-    pub(super) fn of(engine: &'a Engine) -> Self {
+    pub(super) fn of(engine: View<'a>) -> Self {
         Self(engine.source_ids().map(|source| engine.refused_manifests(source)).collect())
     }
 
@@ -38,14 +38,15 @@ impl<'a> RefusedObjects<'a> {
     /// source which has no entry of that object.
     pub(super) fn reported_objects(
         &'a self,
-        engine: &'a Engine,
+        engine: View<'a>,
         context: &'a StatusContext<'_>,
     ) -> impl Iterator<Item = ReportedObject<'a>> {
-        let entries = engine.entries().filter_map(|(id, entry)| self.of_entry(engine, context, id, entry));
+        let entries =
+            engine.entries().filter_map(move |(id, entry)| self.of_entry(engine, context, id, entry));
         let manifests = engine.source_ids().zip(&self.0);
         let manifests =
             manifests.flat_map(|(source, of)| of.iter().map(move |(id, found)| (source, *id, found)));
-        let rest = manifests.filter(|(source, id, _)| {
+        let rest = manifests.filter(move |(source, id, _)| {
             let counted = engine.entry(id).and_then(|entry| source_of_object(engine, id, entry));
             counted != Some(*source)
         });
@@ -60,7 +61,7 @@ impl<'a> RefusedObjects<'a> {
 
     fn of_entry(
         &'a self,
-        engine: &Engine,
+        engine: View<'_>,
         context: &StatusContext<'_>,
         id: &'a ObjectId,
         entry: &'a ObjectEntry,
@@ -99,7 +100,7 @@ impl ObjectFilter {
 
 /// Returns the objects that a filter lets through, in their order.
 pub(crate) fn objects(
-    engine: &Engine,
+    engine: View<'_>,
     context: &StatusContext<'_>,
     filter: &ObjectFilter,
 ) -> Vec<ObjectStatus> {
@@ -117,7 +118,7 @@ pub(crate) fn objects(
 
 /// Returns the objects of each source in some phases: the first so many, in their order.
 pub(crate) fn first_objects(
-    engine: &Engine,
+    engine: View<'_>,
     context: &StatusContext<'_>,
     most: usize,
     is_asked_for: impl Fn(Phase) -> bool,
@@ -136,7 +137,7 @@ pub(crate) fn first_objects(
 
 /// Returns one object; none where no source of this process knows it.
 pub(crate) fn object_status(
-    engine: &Engine,
+    engine: View<'_>,
     context: &StatusContext<'_>,
     id: &ObjectId,
 ) -> Option<ObjectStatus> {
@@ -148,7 +149,7 @@ pub(crate) fn object_status(
 
 /// Returns the present reason of each object in the rollout queue: it changes without a new
 /// decision about the object.
-fn queue_reasons(engine: &Engine) -> BTreeMap<ObjectId, String> {
+fn queue_reasons(engine: View<'_>) -> BTreeMap<ObjectId, String> {
     let waits = engine.rollout_queue().into_iter().filter(|queued| queued.position.is_some());
     waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
 }
@@ -157,7 +158,7 @@ impl ReportedObject<'_> {
     /// Returns its status.
     fn status(
         self,
-        engine: &Engine,
+        engine: View<'_>,
         context: &StatusContext<'_>,
         queued: &BTreeMap<ObjectId, String>,
     ) -> ObjectStatus {
@@ -198,7 +199,7 @@ impl ReportedObject<'_> {
 }
 
 /// Returns the source that wants an object, or has it in its inventory.
-fn source_of_object(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
+fn source_of_object(engine: View<'_>, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
     let wanting = entry.targets.first().map(|(source, _)| *source);
     wanting.or_else(|| engine.source_of(engine.informer_object(id)?))
 }
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
     use crate::engine::tests::world::{FIRST, SECOND, config, desired, following, gvk, reading};
-    use crate::engine::{AdoptPolicy, FileFacts, RepositoryIdentity, SourceReading, UnusableObject};
+    use crate::engine::{AdoptPolicy, Engine, FileFacts, RepositoryIdentity, SourceReading, UnusableObject};
     use crate::object::{ManifestOrigin, Revision};
     use crate::report::{DaemonStatus, Metrics, status};
 
@@ -228,7 +229,7 @@ mod tests {
             reason: "it is not allowed".into(),
         };
         let facts = FileFacts { disallowed: vec![Arc::new(object)], ..FileFacts::default() };
-        engine.set_reading(
+        engine.read(
             FIRST,
             SourceReading {
                 revision: Some(Revision::new("r1")),
@@ -236,11 +237,11 @@ mod tests {
                 ..SourceReading::default()
             },
         );
-        engine.set_reading(SECOND, reading("r1", &[]));
+        engine.read(SECOND, reading("r1", &[]));
         engine
     }
 
-    fn with_context<T>(engine: &Engine, answer: impl Fn(&Engine, &StatusContext<'_>) -> T) -> T {
+    fn with_context<T>(engine: &Engine, answer: impl Fn(View<'_>, &StatusContext<'_>) -> T) -> T {
         let context = StatusContext {
             open: &BTreeMap::new(),
             locations: &[],
@@ -255,7 +256,7 @@ mod tests {
             unfinished: (Duration::ZERO, Duration::ZERO),
             now: (Instant::now(), Timestamp::UNIX_EPOCH),
         };
-        answer(engine, &context)
+        answer(engine.view(), &context)
     }
 
     fn phases(status: &DaemonStatus) -> Vec<(bool, Vec<(Phase, usize)>)> {
@@ -296,15 +297,14 @@ mod tests {
     fn the_object_of_another_source_is_counted_beside_the_manifest_that_is_refused() {
         let id = config("env");
         let mut engine = disallowed(&id);
-        engine.set_reading(SECOND, reading("r2", &[("env", Some(desired(&id, 1, "env")))]));
+        engine.read(SECOND, reading("r2", &[("env", Some(desired(&id, 1, "env")))]));
         assert_eq!(
             phases(&with_context(&engine, status)),
             [(false, vec![(Phase::Refused, 1)]), (false, vec![(Phase::Waiting, 1)])]
         );
         let shown = with_context(&engine, |engine, it| object_status(engine, it, &id)).unwrap();
         assert_eq!((&*shown.source, shown.phase), ("two", Phase::Waiting));
-        engine
-            .set_reading(FIRST, SourceReading { files: vec![("a.yaml".into(), None)], ..reading("r2", &[]) });
+        engine.read(FIRST, SourceReading { files: vec![("a.yaml".into(), None)], ..reading("r2", &[]) });
         assert_eq!(phases(&with_context(&engine, status))[0], (true, Vec::new()));
     }
 }

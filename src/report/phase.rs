@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, ObjectEntry, Reason, ReplacementContent};
+use crate::engine::{ObjectEntry, Reason, ReplacementContent, View};
 use crate::health::HealthStatus;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
@@ -87,7 +87,7 @@ impl Phase {
     }
 
     /// Returns the phase of an object that the engine knows.
-    pub(crate) fn of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
+    pub(crate) fn of(engine: View<'_>, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
         let status = match engine.live_object(id) {
             Some(live) => Some(live.health.status),
             None => engine.has_ended(id, entry).then_some(HealthStatus::Current),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::object_statuses::RefusedObjects;
 use super::{Metrics, Phase};
 use crate::engine::{
-    Authorship, Engine, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites,
+    Authorship, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites, View,
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
@@ -337,7 +337,7 @@ pub(crate) struct StatusContext<'a> {
 }
 
 /// Returns the status of the daemon.
-pub(crate) fn status(engine: &Engine, context: &StatusContext<'_>) -> DaemonStatus {
+pub(crate) fn status(engine: View<'_>, context: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     let refused = RefusedObjects::of(engine);
     for object in refused.reported_objects(engine, context) {
@@ -364,7 +364,7 @@ pub(crate) fn status(engine: &Engine, context: &StatusContext<'_>) -> DaemonStat
 }
 
 fn source(
-    engine: &Engine,
+    engine: View<'_>,
     context: &StatusContext<'_>,
     number: SourceId,
     objects: BTreeMap<Phase, usize>,
@@ -428,7 +428,7 @@ fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
-fn rollout_status(engine: &Engine, context: &StatusContext<'_>) -> RolloutStatus {
+fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
     let steps = engine.held_steps(context.now.0);
     let share = |(used, of)| BoundUsage { used, of };

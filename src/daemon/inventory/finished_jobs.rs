@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{Engine, ObjectLifetime, SourceId};
+use crate::engine::{ObjectLifetime, SourceId, View};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
@@ -43,7 +43,7 @@ pub(super) fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> Strin
 
 /// Returns the Jobs that have ended with the content that is wanted: that they go away is no drift.
 pub(super) fn ended_jobs(
-    engine: &Engine,
+    engine: View<'_>,
     source: SourceId,
     known: BTreeMap<ObjectId, ContentHash>,
 ) -> BTreeMap<ObjectId, ContentHash> {

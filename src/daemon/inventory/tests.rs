@@ -1,4 +1,7 @@
+use std::time::Instant;
+
 use super::*;
+use crate::engine::{Engine, Input};
 
 #[test]
 fn a_place_is_found_among_others_as_a_whole() {
@@ -77,6 +80,11 @@ fn no_name_is_read_as_another_or_as_two() {
     }
 }
 
+/// Hands over the inventory of the only source.
+fn set_inventory(engine: &mut Engine, inventory: Inventory) {
+    engine.handle_now(Input::Inventory { source: SourceId::new(0), inventory });
+}
+
 /// Returns a source that has nothing, wants nothing, and looks into these namespaces for these
 /// kinds.
 fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
@@ -91,7 +99,7 @@ fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
     engine.add_source(source);
-    engine.set_scopes(crate::manifest::KindScopes::builtin());
+    engine.handle_now(Input::Scopes(crate::manifest::KindScopes::builtin()));
     engine
 }
 
@@ -115,10 +123,15 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, location) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashCiphers::default()));
-        let tidied =
-            wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
-                .unwrap();
+        set_inventory(&mut engine, read(Some(&inventory), here, &HashCiphers::default()));
+        let tidied = wanted_inventory(
+            engine.view(),
+            SourceId::new(0),
+            here,
+            Some(&inventory),
+            InventoryWriteMode::Exact,
+        )
+        .unwrap();
         let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         assert_eq!(named.join(" "), kinds);
@@ -134,12 +147,12 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
-    engine.set_reading(
+    engine.read(
         SourceId::new(0),
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
-    assert!(engine.source(SourceId::new(0)).is_complete());
-    let kept: Vec<ObjectId> = ended_jobs(&engine, SourceId::new(0), text).into_keys().collect();
+    assert!(engine.view().source(SourceId::new(0)).is_complete());
+    let kept: Vec<ObjectId> = ended_jobs(engine.view(), SourceId::new(0), text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }
 
@@ -167,14 +180,14 @@ pub(super) fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
         FIRST, SET, World, WorldObject, config, desired, following, id, reading,
     };
-    use crate::engine::{AdoptPolicy, OWN_INFORMER_GROUP, RepositoryIdentity};
+    use crate::engine::{AdoptPolicy, RepositoryIdentity};
     let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
-    engine.set_scopes(crate::manifest::KindScopes::builtin());
+    engine.handle_now(Input::Scopes(crate::manifest::KindScopes::builtin()));
     let (wanted, other) = (config("a"), id("", "ConfigMap", "depot", "b"));
-    engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&wanted, 1, "a")))]));
     for (uid, one) in [(1, &wanted), (2, &other)] {
         let thing = WorldObject::settled(desired(one, 1, "a").hash, "r1", uid);
-        engine.observe_object_by(OWN_INFORMER_GROUP, one, World::live(one, &thing));
+        engine.observe_object(one, World::live(one, &thing));
     }
     (engine, other)
 }
@@ -188,7 +201,7 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
         ..InventoryObject::default()
     };
     let check = |known: Option<&InventoryObject>, mode, kinds: &str, namespaces: &str| {
-        let wanted = wanted_inventory(&engine, SourceId::new(0), "/srv/a", known, mode).unwrap();
+        let wanted = wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", known, mode).unwrap();
         let mut named: Vec<String> = wanted.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         let spaces: Vec<String> = wanted.namespaces.into_iter().collect();
@@ -200,9 +213,9 @@ fn an_inventory_names_each_kind_and_namespace_that_is_wanted_or_there() {
     // An unwanted object that is there is named, or nobody would ever look for it.
     let nothing = || crate::engine::tests::world::reading("r2", &[("a", None)]);
     let (mut engine, _) = having_one_too_many();
-    engine.set_reading(SourceId::new(0), nothing());
+    engine.read(SourceId::new(0), nothing());
     let wanted =
-        wanted_inventory(&engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+        wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
     assert_eq!(wanted.unwrap().kinds, [GroupKind::parse("ConfigMap")].into());
 }
 
@@ -233,15 +246,16 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
         ..InventoryObject::default()
     };
     let (mut engine, other) = having_one_too_many();
-    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashCiphers::default()));
+    set_inventory(&mut engine, read(Some(&known), "/srv/new", &HashCiphers::default()));
     let location = |engine: &Engine, mode| {
-        let wanted = wanted_inventory(engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
+        let wanted =
+            wanted_inventory(engine.view(), SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
         wanted.annotations[annotations::SOURCE].clone()
     };
     let both = "/srv/old and /srv/new";
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both);
     assert_eq!(location(&engine, InventoryWriteMode::Exact), both, "one is left");
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.observe_absence(&other);
     assert_eq!(location(&engine, InventoryWriteMode::Grow), both, "it may not be all that is there");
     assert_eq!(location(&engine, InventoryWriteMode::Exact), "/srv/new");
 }
@@ -261,8 +275,8 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
             SourceState::new("shop", "applyset-shop", AdoptPolicy::Never, PrunePolicy::On, radius);
         source.lifecycle = lifecycle;
         let source = engine.add_source(source);
-        engine.set_inventory(source, read(Some(&known), "/nonexistent", &HashCiphers::default()));
-        let wanted = wanted_inventory(&engine, source, "/nonexistent", Some(&known), mode);
+        set_inventory(&mut engine, read(Some(&known), "/nonexistent", &HashCiphers::default()));
+        let wanted = wanted_inventory(engine.view(), source, "/nonexistent", Some(&known), mode);
         wanted.unwrap().annotations[annotations::SOURCE].clone()
     };
     for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
@@ -275,19 +289,24 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
 fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
     let (mut engine, other) = having_one_too_many();
     let confirmed = ["2", "gone"].map(|uid| Uid(uid.into())).into();
-    let inventory = engine.source(SourceId::new(0)).inventory.clone().unwrap();
-    engine.set_inventory(SourceId::new(0), Inventory { confirmed, ..inventory });
+    let inventory = engine.view().source(SourceId::new(0)).inventory.clone().unwrap();
+    set_inventory(&mut engine, Inventory { confirmed, ..inventory });
     let recorded = |engine: &Engine| {
         let known = InventoryObject {
             data: [(CONFIRMED_PRUNES_KEY.to_owned(), "2\ngone".to_owned())].into(),
             ..InventoryObject::default()
         };
-        let wanted =
-            wanted_inventory(engine, SourceId::new(0), "/srv/a", Some(&known), InventoryWriteMode::Exact);
+        let wanted = wanted_inventory(
+            engine.view(),
+            SourceId::new(0),
+            "/srv/a",
+            Some(&known),
+            InventoryWriteMode::Exact,
+        );
         wanted.unwrap().data.get(CONFIRMED_PRUNES_KEY).cloned()
     };
     assert_eq!(recorded(&engine).as_deref(), Some("2"));
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
+    engine.observe_absence(&other);
     assert_eq!(recorded(&engine), None);
 }
 
@@ -300,32 +319,32 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
         let reading =
             crate::engine::SourceReading { revision, incomplete_reason: incomplete, ..Default::default() };
-        engine.set_reading(SourceId::new(0), reading);
-        ended_jobs(&engine, SourceId::new(0), text.clone()).len()
+        engine.read(SourceId::new(0), reading);
+        ended_jobs(engine.view(), SourceId::new(0), text.clone()).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
 }
 
 /// Returns the inventory that is to be written, where nothing is recorded yet.
 fn to_write(engine: &Engine) -> InventoryObject {
-    wanted_inventory(engine, SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
+    wanted_inventory(engine.view(), SourceId::new(0), "/srv/a", None, InventoryWriteMode::Exact).unwrap()
 }
 
 /// Lets an object ask that a person confirms its deletion.
 fn ask_for_confirmation(engine: &mut Engine, id: &ObjectId) {
-    let shown = engine.informer_object(id).cloned().unwrap();
+    let shown = engine.view().informer_object(id).cloned().unwrap();
     let rv = ResourceVersion(shown.rv.0 + 1);
     let asking =
         crate::engine::LiveObject { prune_timing: crate::engine::PruneTiming::OnConfirmation, rv, ..shown };
-    engine.observe_object_by(crate::engine::OWN_INFORMER_GROUP, id, asking);
+    engine.observe_object(id, asking);
     // No revision has its content any more.
-    for (revision, wanted) in engine.unread_contents() {
+    for (revision, wanted) in engine.view().unread_contents() {
         for (id, hash) in wanted {
-            let content = crate::engine::ContentRef { hash, revision: revision.clone() };
-            engine.record_older_content(&id, &content, None);
+            let release = crate::engine::ContentRef { hash, revision: revision.clone() };
+            engine.handle_now(Input::OlderContent { id, release, content: None });
         }
     }
-    engine.process_changes();
+    engine.poll(Instant::now());
 }
 
 #[test]
@@ -333,7 +352,7 @@ fn a_deletion_for_which_there_is_no_room_is_counted() {
     let (mut engine, other) = having_one_too_many();
     ask_for_confirmation(&mut engine, &other);
     let listed = |max_bytes: usize| {
-        let [(list_key, list), (count_key, count)] = list_pending(&engine, SourceId::new(0), max_bytes);
+        let [(list_key, list), (count_key, count)] = list_pending(engine.view(), SourceId::new(0), max_bytes);
         assert_eq!((list_key, count_key), (PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY));
         (list.is_some(), count)
     };
@@ -362,26 +381,26 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
         let keys = [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY].map(|key| inventory.data.contains_key(key));
         (ids.collect::<Vec<_>>(), keys)
     };
-    engine.process_changes();
+    engine.poll(Instant::now());
     assert_eq!(listed(&engine), (vec![], [false, false]));
     ask_for_confirmation(&mut engine, &other);
     assert_eq!(listed(&engine), (vec![other.clone()], [true, false]));
     let inventory = to_write(&engine);
-    assert!(is_current(&engine, SourceId::new(0), Some(&inventory)));
-    assert!(!is_current(&engine, SourceId::new(0), Some(&InventoryObject::default())));
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
-    engine.process_changes();
-    assert!(!is_current(&engine, SourceId::new(0), Some(&inventory)), "nothing waits any more");
+    assert!(is_current(engine.view(), SourceId::new(0), Some(&inventory)));
+    assert!(!is_current(engine.view(), SourceId::new(0), Some(&InventoryObject::default())));
+    engine.observe_absence(&other);
+    engine.poll(Instant::now());
+    assert!(!is_current(engine.view(), SourceId::new(0), Some(&inventory)), "nothing waits any more");
 }
 
 #[test]
 fn an_inventory_is_not_current_that_says_more_than_is_so() {
     let (mut engine, _) = having_one_too_many();
-    engine.process_changes();
+    engine.poll(Instant::now());
     let check = |key: &str, text: String, expected: bool| {
         let mut inventory = to_write(&engine);
         inventory.data.insert(key.to_owned(), text);
-        assert_eq!(is_current(&engine, SourceId::new(0), Some(&inventory)), expected, "{key}");
+        assert_eq!(is_current(engine.view(), SourceId::new(0), Some(&inventory)), expected, "{key}");
     };
     check("of-somebody-else", "x".to_owned(), true);
     for key in [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY, PRUNE_CLOSED_KEY, KEPT_KEY] {

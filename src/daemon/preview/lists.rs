@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -12,8 +12,8 @@ use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
-    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Inventory, KindState, Order, OrderVerb, PrunePolicy, Uid,
-    WatchScope, parse_orders,
+    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Input, Inventory, KindState, Order, OrderVerb, PrunePolicy,
+    Uid, WatchScope, parse_orders,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
@@ -23,30 +23,28 @@ const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
-        let name = self.engine.source(self.source).name.clone();
+        let name = self.engine.view().source(self.source).name.clone();
         let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
-        if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == HashCipherStatus::Locked {
+        if inventory::seal_status(inventory.as_ref(), self.engine.view().seals()) == HashCipherStatus::Locked
+        {
             self.read_key().await?;
         }
         let mut known =
-            inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.seals());
+            inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.view().seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
-        known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
+        known.kinds.retain(|kind| self.engine.view().is_kind_allowed(self.source, kind));
         for group_kind in &known.kinds {
             match self.kinds.preferred_kind(group_kind) {
                 KindLookup::Served(kind) => drop(kinds.insert(group_kind.clone(), kind)),
                 KindLookup::Unserved { .. } => {
-                    self.engine.set_informer_state(
-                        self.cluster_scope(group_kind),
-                        KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source),
-                    );
+                    let state = KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source);
+                    self.set_informer_state(self.cluster_scope(group_kind), state);
                 }
                 KindLookup::Unknown => {
-                    self.engine.set_informer_state(
-                        self.cluster_scope(group_kind),
-                        KindState::Unobservable(GROUP_UNAVAILABLE_REASON.into(), ErrorClass::Source),
-                    );
+                    let why = GROUP_UNAVAILABLE_REASON.into();
+                    let state = KindState::Unobservable(why, ErrorClass::Source);
+                    self.set_informer_state(self.cluster_scope(group_kind), state);
                 }
             }
         }
@@ -69,7 +67,7 @@ impl PreviewRun {
         let unlisted =
             |kind: &&GroupKind| matches!(self.kinds.preferred_kind(kind), KindLookup::Unserved { .. });
         let missing = recorded.kinds.iter().filter(unlisted).cloned().collect();
-        self.engine.set_inventory(self.source, recorded);
+        self.engine.handle(Input::Inventory { source: self.source, inventory: recorded }, Instant::now());
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
         for kind in kinds.values() {
             for listing in self.list_scopes(kind) {
@@ -82,7 +80,7 @@ impl PreviewRun {
     /// Returns the deletions that a pending order confirms, as a pass over this source would take
     /// note of it.
     async fn ordered_deletions(&mut self, name: &str, known: &Inventory) -> Result<Vec<Uid>, ClusterError> {
-        if self.engine.source(self.source).prune != PrunePolicy::On {
+        if self.engine.view().source(self.source).prune != PrunePolicy::On {
             return Ok(Vec::new());
         }
         let data = match self.cluster.read_orders(&self.namespace, name).await {
@@ -103,7 +101,7 @@ impl PreviewRun {
 
     /// Returns the list of a kind as a whole.
     fn cluster_scope(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::cluster_wide(self.engine.source(self.source).informer_group, kind)
+        WatchScope::cluster_wide(self.engine.view().source(self.source).informer_group, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source may use.
@@ -121,25 +119,29 @@ impl PreviewRun {
 
     async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
-        let sets = self.engine.sources().iter().map(|source| source.inventory_id.clone()).collect();
+        let sets = self.engine.view().sources().iter().map(|source| source.inventory_id.clone()).collect();
         let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
         match self.source_view().acting.list(kind, &selector).await {
             Ok(all) => {
-                self.engine.list_started(listing);
+                let (informer_group, now) = (listing.informer_group, Instant::now());
+                self.engine.handle(Input::ListBegun(listing.clone()), now);
                 for (id, live) in all {
-                    self.engine.observe_object_by(listing.informer_group, &id, live);
+                    self.engine.handle(Input::Seen { informer_group, id, live }, now);
                 }
-                self.engine.list_complete(listing);
+                self.engine.handle(Input::Listed(listing.clone()), now);
             }
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.set_informer_state(
-                    listing,
-                    KindState::Unobservable(error.reason().into(), error.class()),
-                );
+                let state = KindState::Unobservable(error.reason().into(), error.class());
+                self.set_informer_state(listing.clone(), state);
             }
         }
         Ok(())
+    }
+
+    /// Tells the engine how a list is doing.
+    pub(super) fn set_informer_state(&mut self, listing: WatchScope, state: KindState) {
+        self.engine.handle(Input::InformerState { listing, state }, Instant::now());
     }
 
     pub(super) async fn read_scalers(&mut self) {
@@ -167,6 +169,7 @@ impl PreviewRun {
             tracing::warn!("the autoscalers cannot be listed; replicas that others set are left to them");
             return;
         }
-        self.engine.set_autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+        let targets = targets.into_values().flatten().map(|target| target.id).collect();
+        self.engine.handle(Input::Autoscaled(targets), Instant::now());
     }
 }

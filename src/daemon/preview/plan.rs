@@ -21,7 +21,7 @@ use crate::object::{GroupKind, ObjectId};
 impl PreviewRun {
     /// Returns the plan of these decisions.
     pub(super) async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
-        let source = self.engine.source(self.source);
+        let source = self.engine.view().source(self.source);
         let mut planned: Vec<PlannedObject> = stream::iter(&decisions)
             .map(|(id, decision)| self.plan_object(id, decision))
             .buffer_unordered(CONCURRENT_DRY_RUNS)
@@ -35,7 +35,7 @@ impl PreviewRun {
         });
         let changed = planned.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
         let changed: Vec<&ObjectId> = changed.map(|planned| &planned.id).collect();
-        let units = units(&planned, &self.engine.connected_parts(&changed));
+        let units = units(&planned, &self.engine.view().connected_parts(&changed));
         let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
             basis: PlanBasis::Cluster,
@@ -45,21 +45,26 @@ impl PreviewRun {
             complete: source.incomplete_reason.is_none(),
             objects: planned,
             units,
-            notes: self.engine.inventory_notes(self.source).chain(self.notes.iter().cloned()).collect(),
+            notes: self
+                .engine
+                .view()
+                .inventory_notes(self.source)
+                .chain(self.notes.iter().cloned())
+                .collect(),
             diagnostics: source.diagnostics(),
         }
     }
 
     /// Returns the plan of one object, and its fields that are not compared.
     async fn plan_object(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
-        let planned = match self.engine.prior_source(self.source, id) {
+        let planned = match self.engine.view().prior_source(self.source, id) {
             Some(PriorSource { why, is_wanted }) => {
                 let verdict = if is_wanted { PlannedAction::Refuse } else { PlannedAction::Unchanged };
                 PlannedObject { verdict, reason: Some(why.to_string()), ..self.plan_base(id)? }
             }
             None => self.plan_decision(id, decision).await?,
         };
-        let desired = self.engine.entry(id).and_then(|entry| entry.target_content());
+        let desired = self.engine.view().entry(id).and_then(|entry| entry.target_content());
         let desired = desired.filter(|(source, _)| *source == self.source).map(|(_, desired)| desired);
         let ignored = desired
             .and_then(|desired| desired.ignores.as_deref())
@@ -79,11 +84,13 @@ impl PreviewRun {
             Action::Delete(_, _, removal) => Some(self.delete(base, *removal).await),
             Action::Nothing => Some(match reason {
                 None => base,
-                Some(Reason::Unserved(gvk, _)) if self.engine.has_definition(&gvk.group_kind()) => {
+                Some(Reason::Unserved(gvk, _)) if self.engine.view().has_definition(&gvk.group_kind()) => {
                     self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
                         .await
                 }
-                Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete_reason.is_none() => {
+                Some(Reason::Kept(why))
+                    if self.engine.view().source(self.source).incomplete_reason.is_none() =>
+                {
                     PlannedObject { reason: Some(why.to_string()), ..base }
                 }
                 Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
@@ -101,11 +108,11 @@ impl PreviewRun {
 
     /// Returns the object as it is in the plan when nothing is to be done.
     fn plan_base(&self, id: &ObjectId) -> Option<PlannedObject> {
-        let entry = self.engine.entry(id)?;
+        let entry = self.engine.view().entry(id)?;
         let state = self.desired_state(id);
         let gvk = match state {
             Some(state) => state.gvk().clone(),
-            None => self.engine.informer_object(id)?.gvk.clone(),
+            None => self.engine.view().informer_object(id)?.gvk.clone(),
         };
         Some(PlannedObject {
             origin: state.map(|state| state.origin().clone()),
@@ -194,12 +201,13 @@ impl PreviewRun {
             let reason = Some(with_replace_hint(&base.id, &reason).to_string());
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
-        if let Some(why) = self.engine.recreation_blocker(&base.id, &apply.desired) {
+        if let Some(why) = self.engine.view().recreation_blocker(&base.id, &apply.desired) {
             let reason = Some(format!("{reason}; {}", kept_refusal_text(&why)));
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
         let pods = self
             .engine
+            .view()
             .informer_object(&base.id)
             .and_then(|live| live.replica_status)
             .map_or(0, |rolling| rolling.replicas);
@@ -219,13 +227,14 @@ impl PreviewRun {
         let missing = matches!(error.fault(), ClusterFault::NoNamespace { .. });
         let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
-        self.engine.entry(&namespace).is_some_and(|entry| entry.target_content().is_some())
+        self.engine.view().entry(&namespace).is_some_and(|entry| entry.target_content().is_some())
     }
 
     /// Returns a creation that the server cannot check yet.
     async fn plan_unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
         let desired = self
             .engine
+            .view()
             .entry(&base.id)
             .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.clone());
@@ -244,7 +253,7 @@ impl PreviewRun {
         };
         let (verdict, reason) = match removal {
             DeletionReason::Prune => {
-                let other = self.engine.possible_competitor(self.source, &base.id);
+                let other = self.engine.view().possible_competitor(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
                 (PlannedAction::Delete, Some(format!("no longer wanted{}", other.unwrap_or_default())))
             }
@@ -256,15 +265,17 @@ impl PreviewRun {
 
 fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
-        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.previous_owner(apply) {
+        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.view().previous_owner(apply) {
             Some(owner) => format!("it exists and is adopted from {owner}"),
             None => "it exists and is adopted".to_owned(),
         }),
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
         ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
-            let words =
-                apply.variant.config_stamp.map(|started| engine.changed_words(&apply.desired.id, started));
+            let words = apply
+                .variant
+                .config_stamp
+                .map(|started| engine.view().changed_words(&apply.desired.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
         ApplyPurpose::Create | ApplyPurpose::Change => None,

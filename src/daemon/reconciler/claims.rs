@@ -1,8 +1,8 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
-//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::next_ledger` asks for,
-//! by compare-and-swap. The answer goes to `Engine::set_ledger`. That marks the workloads whose
-//! claim is there, and `Engine::decide` lets their writes pass.
+//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::poll_ledger` asks for,
+//! by compare-and-swap. The answer goes in as `Input::Ledger`. That marks the workloads whose claim
+//! is there, and `Engine::decide` lets their writes pass.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ use crate::cluster::{
     explain_unreadable_ledger,
 };
 use crate::engine::{
-    Budget, Engine, HashCipherStatus, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError,
-    QueuePublication, RolloutLedger,
+    Budget, Engine, HashCipherStatus, Input, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY,
+    ParseLedgerError, ProcessIdentity, QueueMode, RolloutLedger,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
@@ -52,8 +52,6 @@ pub(super) struct RolloutLedgerStore {
     reread: Option<Instant>,
     /// Indicates whether it is to be read before anything is written.
     stale: bool,
-    /// The published part of the queue.
-    publication: QueuePublication,
     /// The state of the seals of Secret hashes in it.
     sealing: HashCipherStatus,
     /// The reason for the last failed read or write, as logged.
@@ -78,7 +76,6 @@ impl Default for RolloutLedgerStore {
             not_before: None,
             reread: None,
             stale: true,
-            publication: QueuePublication::default(),
             sealing: HashCipherStatus::Valid,
             logged_failure: None,
             unreadable: None,
@@ -96,9 +93,9 @@ impl RolloutLedgerStore {
         self.call == CallState::None
     }
 
-    /// Returns when the loop is to come back to it.
-    pub(super) fn next_wake(&self) -> Option<Instant> {
-        let all = [self.publication.due, self.reread].into_iter().flatten();
+    /// Returns when the loop is to come back to it, where its queue is published next at this time.
+    pub(super) fn next_wake(&self, publication: Option<Instant>) -> Option<Instant> {
+        let all = [publication, self.reread].into_iter().flatten();
         self.not_before.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
@@ -124,10 +121,10 @@ fn retries_late(class: ErrorClass) -> bool {
 
 /// Returns an engine that claims under a name of its own, and knows the time.
 pub(super) fn engine(budget: Budget) -> Engine {
-    let mut engine = Engine::new(budget);
-    engine.set_holder(&holder());
-    engine.set_clock_mark(&clock_mark());
-    engine.set_clock(Instant::now(), jiff::Timestamp::now());
+    let (mut engine, now) = (Engine::new(budget), Instant::now());
+    let identity = ProcessIdentity { holder: holder().into(), clock_mark: clock_mark().into() };
+    engine.handle(Input::Process(identity), now);
+    engine.handle(Input::Clock(jiff::Timestamp::now()), now);
     engine
 }
 
@@ -144,14 +141,14 @@ impl Reconciler {
         let waited = self.records.ledger.not_before.take().is_some()
             || self.records.ledger.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
-        if self.records.ledger.stale || waited || self.engine.needs_ledger_read() {
+        if self.records.ledger.stale || waited || self.engine.view().needs_ledger_read() {
             self.records.ledger.call = CallState::Busy;
-            self.engine.note_ledger_call();
+            self.engine.handle(Input::LedgerRequested, now);
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
-            let Some(text) = next.bounded_text(self.engine.seals()) else {
-                self.engine.request_seal_key();
-                self.records.ledger.publication.note_failure(&mut self.engine);
+            let Some(text) = next.bounded_text(self.engine.view().seals()) else {
+                self.engine.handle(Input::SealKeyNeeded, now);
+                self.engine.handle(Input::LedgerFailed, now);
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
@@ -159,7 +156,7 @@ impl Reconciler {
                 return self.log_full_ledger(text.len());
             }
             (self.records.ledger.call, self.records.ledger.is_writing) = (CallState::Busy, true);
-            self.engine.note_ledger_write(&next);
+            self.engine.handle(Input::LedgerSent(next), now);
             let known = self.records.ledger.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_rollout_ledger(&namespace, known.as_ref(), &text).await;
@@ -167,7 +164,8 @@ impl Reconciler {
             });
         } else {
             // A process that only observes asks for nothing, and takes nothing back.
-            let others = if self.is_only_observing() { Vec::new() } else { self.engine.foreign_workloads() };
+            let others =
+                if self.is_only_observing() { Vec::new() } else { self.engine.view().foreign_workloads() };
             self.reread_for_foreign(others, now);
         }
     }
@@ -175,9 +173,9 @@ impl Reconciler {
     /// Reads the ledger again in a while where others share it, and looks up the workloads that
     /// they have claimed.
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
-        let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
-        let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.run_mode.is_daemon() && self.engine.has_shared_budget();
+        let holds = !self.is_only_observing() && self.engine.view().relies_on_ledger();
+        let waits = !others.is_empty() || self.engine.view().waits_for_others() || holds;
+        let shared = self.run_mode.is_daemon() && self.engine.view().has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
@@ -192,27 +190,28 @@ impl Reconciler {
     /// Takes over what the rollout ledger says, where it can be opened. `unwritable` says why it
     /// cannot be written: then nothing begins, and nobody tries before a person has mended it.
     fn take_ledger(&mut self, text: &str, unwritable: Option<String>) -> Result<(), ParseLedgerError> {
-        self.records.ledger.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
+        self.records.ledger.sealing = RolloutLedger::seal_status(text, self.engine.view().seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
             self.records.ledger.sealing = HashCipherStatus::Valid;
         }
+        let now = Instant::now();
         match self.records.ledger.sealing {
             HashCipherStatus::Locked => {
-                self.engine.lock_ledger();
+                self.engine.handle(Input::LedgerLocked, now);
                 self.wait_for_key();
                 return Ok(());
             }
-            HashCipherStatus::Stale => self.engine.request_seal_key(),
+            HashCipherStatus::Stale => self.engine.handle(Input::SealKeyNeeded, now),
             HashCipherStatus::Valid => {}
         }
-        let ledger = RolloutLedger::parse(text, self.engine.seals())?;
+        let ledger = RolloutLedger::parse(text, self.engine.view().seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.records.namespace, count));
-        self.engine.explain_unread(unread.as_deref().map(Arc::from));
-        self.engine.set_ledger(ledger);
-        if let Some(why) = &unwritable {
-            self.engine.set_ledger_unreadable(why);
+        self.engine.handle(Input::UnreadableClaims(unread.as_deref().map(Arc::from)), now);
+        self.engine.handle(Input::Ledger(ledger), now);
+        if let Some(why) = unwritable.as_deref() {
+            self.engine.handle(Input::LedgerUnreadable(why.into()), now);
             self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
         }
         self.log_unreadable(unwritable.or(unread));
@@ -232,7 +231,7 @@ impl Reconciler {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             self.record_unreadable_event(source, why.clone());
         }
         self.records.ledger.unreadable = Some(why);
@@ -252,7 +251,7 @@ impl Reconciler {
     /// before.
     fn wait_for_key(&mut self) {
         self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
-        let why = self.engine.key_blocker().map(|reason| reason.to_string());
+        let why = self.engine.view().key_blocker().map(|reason| reason.to_string());
         if self.watches.data.has_reported_missing_key() && self.records.ledger.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
@@ -263,25 +262,8 @@ impl Reconciler {
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
     /// that does not stay leaves no queue behind.
     fn ledger_to_write(&mut self, now: Instant) -> Option<RolloutLedger> {
-        // A process that only observes writes nothing at all, not even its queue.
-        if self.is_only_observing() {
-            return None;
-        }
-        let (engine, publication) = (&mut self.engine, &mut self.records.ledger.publication);
-        match engine.next_ledger() {
-            Some(next) if self.run_mode.is_daemon() => Some(publication.add_to(engine, next, now)),
-            Some(next) => Some(engine.without_queue(next)),
-            // A ledger of an older version, or sealed by an older key, is sealed anew.
-            None if self.records.ledger.sealing == HashCipherStatus::Stale
-                && engine.seals().number().is_some() =>
-            {
-                engine.known_ledger().cloned()
-            }
-            None if self.run_mode.is_daemon() => {
-                engine.initial_ledger().or_else(|| publication.next_ledger(engine, now))
-            }
-            None => engine.initial_ledger(),
-        }
+        let mode = if self.run_mode.is_daemon() { QueueMode::Published } else { QueueMode::Omitted };
+        self.engine.poll_ledger(mode, self.records.ledger.sealing, now)
     }
 
     /// Reads the workloads of other daemons' claims. One that has come to rest shows that the claim
@@ -308,11 +290,14 @@ impl Reconciler {
         id: &ObjectId,
         found: Result<Option<Box<LiveObject>>, ClusterError>,
     ) {
+        let now = Instant::now();
         match found {
-            Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
+            Ok(live) => self.engine.handle(Input::ForeignWorkload { id: id.clone(), live }, now),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
-                if self.engine.insert_hidden_workload(id, error.to_string().into()) {
+                let why = error.to_string().into();
+                self.engine.handle(Input::HiddenWorkload { id: id.clone(), why }, now);
+                for id in self.engine.take_newly_hidden() {
                     tracing::warn!(object = %id, "the claim of another daemon counts, as its workload may not be read: {error}");
                 }
             }
@@ -357,10 +342,10 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
         for _ in 0..MAX_FINAL_TRIES {
             let next = match self.run_mode {
-                RunMode::Daemon => self.engine.unqueued_ledger(),
-                RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => self.engine.last_ledger(),
+                RunMode::Daemon => self.engine.view().unqueued_ledger(),
+                RunMode::UntilSettled(_) | RunMode::UntilHealthy(_) => self.engine.view().last_ledger(),
             };
-            let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
+            let Some(text) = next.and_then(|next| next.text(self.engine.view().seals())) else { return };
             let saved =
                 cluster.save_rollout_ledger(&namespace, self.records.ledger.object.as_ref(), &text).await;
             let answer = match saved {
@@ -403,7 +388,7 @@ impl Reconciler {
                     unwritable.map(|why| explain_unreadable_ledger(&self.records.namespace, why));
                 if let Err(error) = self.take_ledger(text, unwritable) {
                     let why = explain_unreadable_ledger(&self.records.namespace, &error.to_string());
-                    self.engine.set_ledger_unreadable(&why);
+                    self.engine.handle(Input::LedgerUnreadable(why.as_str().into()), Instant::now());
                     self.log_unreadable(Some(why));
                     self.records.ledger.not_before = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
@@ -412,15 +397,16 @@ impl Reconciler {
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                 self.records.ledger.stale = true;
-                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.engine.handle(Input::LedgerFailed, Instant::now());
             }
             Err(error) => {
                 tracing::warn!("the rollout ledger: {error}");
-                self.records.ledger.publication.note_failure(&mut self.engine);
+                self.engine.handle(Input::LedgerFailed, Instant::now());
                 self.records.ledger.stale = true;
                 let needs_person = retries_late(error.class());
                 if was_write && error.class() == ErrorClass::Invalid {
-                    self.engine.set_ledger_unreadable(&format!("{error}; no rollout begins"));
+                    let why = format!("{error}; no rollout begins").into();
+                    self.engine.handle(Input::LedgerUnreadable(why), Instant::now());
                 }
                 let wait = self.records.ledger.note_failure(was_write);
                 let wait = if needs_person { PERSON_RETRY_DELAY } else { wait };

@@ -39,17 +39,17 @@ enum ComparisonTarget {
 impl Reconciler {
     /// Returns the input of an object's comparison, from the facts of this moment.
     pub(super) fn comparison_input(&self, id: &ObjectId) -> ComparisonInput {
-        let targets = self.engine.entry(id).map(|entry| &entry.targets[..]).unwrap_or_default();
+        let targets = self.engine.view().entry(id).map(|entry| &entry.targets[..]).unwrap_or_default();
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
         let newest = match targets {
             [(source, _)] => {
-                self.engine.source(*source).manifests.desired_state(id).map(|state| (*source, state))
+                self.engine.view().source(*source).manifests.desired_state(id).map(|state| (*source, state))
             }
             _ => None,
         };
         let targets = newest.as_ref().map_or(targets, std::slice::from_ref);
-        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.target_content().is_some());
+        let has_owner = self.engine.view().entry(id).is_some_and(|entry| entry.target_content().is_some());
         let target = match targets {
             [] => ComparisonTarget::Nothing,
             [(_, DesiredState::Object(desired))] => ComparisonTarget::Content(desired.clone()),
@@ -61,7 +61,7 @@ impl Reconciler {
             }
             _ => ComparisonTarget::Unknown("several sources ask for it"),
         };
-        let live = self.engine.live_object(id);
+        let live = self.engine.view().live_object(id);
         let variant = ApplyVariant {
             // Others own it, as an autoscaler does.
             replicas: if live.is_some_and(|live| live.replicas_ceded) {
@@ -85,7 +85,10 @@ impl Reconciler {
     /// Returns whether a write of an object may change anything.
     pub(super) fn can_differ(&self, object: &ObjectStatus) -> bool {
         let differs = || {
-            self.engine.entry(&object.object.id()).is_some_and(|entry| entry.unreleased_content().is_some())
+            self.engine
+                .view()
+                .entry(&object.object.id())
+                .is_some_and(|entry| entry.unreleased_content().is_some())
         };
         match object.phase {
             Phase::LeftAlone => false,

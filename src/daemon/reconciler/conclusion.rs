@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::super::pass_result::{PassEnding, PassResult};
 use super::{Reconciler, RunMode};
-use crate::engine::{DesiredState, Engine, PruneDecision, Reason, ReconcilePolicy, SourceState};
+use crate::engine::{DesiredState, PruneDecision, Reason, ReconcilePolicy, SourceState, View};
 use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
 use crate::queue::WorkQueue;
@@ -14,7 +14,7 @@ use crate::report::Outcome;
 
 /// The reasons of one moment, of which some pass by themselves.
 struct TransientReasons<'a> {
-    engine: &'a Engine,
+    engine: View<'a>,
     queue: &'a WorkQueue<ObjectId>,
     reasons: &'a BTreeMap<ObjectId, Reason>,
     until: RunMode,
@@ -114,7 +114,7 @@ impl Reconciler {
     /// Returns whether something is left that passes by itself.
     pub(in crate::daemon) fn has_transient_reasons(&self) -> bool {
         let reasons = TransientReasons {
-            engine: &self.engine,
+            engine: self.engine.view(),
             queue: &self.queue,
             reasons: &self.objects.reasons,
             until: self.run_mode,
@@ -134,23 +134,27 @@ impl Reconciler {
             };
             outcomes.insert(id.clone(), word);
         }
-        let sources = self.engine.sources();
+        let sources = self.engine.view().sources();
         let incomplete = sources.iter().filter_map(|source| {
             Some((source.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
         });
         PassResult {
             ending,
             unhealthy: self.unhealthy_objects(),
-            held: self.engine.held_steps(Instant::now()),
-            stepped: self.engine.stepped_workloads(),
+            held: self.engine.view().held_steps(Instant::now()),
+            stepped: self.engine.view().stepped_workloads(),
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.remaining_by_source(),
             notes: self
                 .engine
+                .view()
                 .source_ids()
                 .flat_map(|source| {
-                    self.engine.inventory_notes(source).chain(self.records.orders[source].notes().cloned())
+                    self.engine
+                        .view()
+                        .inventory_notes(source)
+                        .chain(self.records.orders[source].notes().cloned())
                 })
                 .collect(),
             revision: sources
@@ -169,19 +173,20 @@ impl Reconciler {
         &self,
         outcomes: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
-        let origin = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
-            Some((_, DesiredState::Object(desired))) => {
-                Some((desired.gvk.clone(), Some(desired.origin.clone())))
-            }
-            Some((_, DesiredState::Unusable(unusable))) => {
-                Some((unusable.gvk.clone(), Some(unusable.origin.clone())))
-            }
-            None => {
-                let kind = self.version(&id.group_kind());
-                let live = self.engine.informer_object(id).map(|live| live.gvk.clone());
-                Some((live.or(kind)?, None))
-            }
-        };
+        let origin =
+            |id: &ObjectId| match self.engine.view().entry(id).and_then(|entry| entry.targets.first()) {
+                Some((_, DesiredState::Object(desired))) => {
+                    Some((desired.gvk.clone(), Some(desired.origin.clone())))
+                }
+                Some((_, DesiredState::Unusable(unusable))) => {
+                    Some((unusable.gvk.clone(), Some(unusable.origin.clone())))
+                }
+                None => {
+                    let kind = self.version(&id.group_kind());
+                    let live = self.engine.view().informer_object(id).map(|live| live.gvk.clone());
+                    Some((live.or(kind)?, None))
+                }
+            };
         outcomes.keys().filter_map(|id| Some((id.clone(), origin(id)?))).collect()
     }
 
@@ -197,7 +202,7 @@ impl Reconciler {
 
     /// Returns the desired objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
-        let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
+        let wanted = self.engine.view().entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             let reason = self.objects.reasons.get(id);
             // Its manifest asks to leave it alone. An annotation that somebody put on the live
@@ -211,7 +216,11 @@ impl Reconciler {
             };
             // An object that was just written is not as healthy as the view before it.
             let written = entry.unreleased_content().is_none();
-            let live = if written { self.engine.live_object(id) } else { self.engine.informer_object(id) }?;
+            let live = if written {
+                self.engine.view().live_object(id)
+            } else {
+                self.engine.view().informer_object(id)
+            }?;
             let words = || match &*live.health.message {
                 "" => format!("{}{left_alone}", live.health.status),
                 message => format!("{}: {message}{left_alone}", live.health.status),

@@ -13,7 +13,9 @@ use crate::cluster::{
     ClusterError, ClusterFault, ConfigKey, DataChange, DataEvent, DataWatchHandle, EventSink, ServiceAccount,
     missing_key_remedy,
 };
-use crate::engine::{ApplyPurpose, ApplyRequest, CONFIG_KEY_SECRET_NAME, ReadState, SourceWrites};
+use crate::engine::{
+    ApplyPurpose, ApplyRequest, CONFIG_KEY_SECRET_NAME, ConfigData, Input, ReadState, SourceWrites,
+};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The shortest wait before the key is asked for again.
@@ -90,7 +92,7 @@ impl ConfigDataWatches {
 impl Reconciler {
     /// Reads the key, without which nothing is sealed and nothing is pruned, and follows the data
     /// that are used.
-    pub(super) fn sync_configs(&mut self) {
+    pub(super) fn sync_configs(&mut self, used: Option<BTreeSet<ObjectId>>) {
         let now = Instant::now();
         let due = self.watches.data.due.is_none_or(|due| due <= now);
         if self.watches.data.stale && self.watches.data.call == CallState::None && due {
@@ -99,7 +101,9 @@ impl Reconciler {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
             self.spawn(async move { LoopEvent::ConfigKey(cluster.read_config_key(&namespace).await) });
         }
-        self.watch_data();
+        if let Some(used) = used {
+            self.watch_data(used);
+        }
     }
 
     pub(super) fn record_config_key(&mut self, answer: Result<Option<ConfigKey>, ClusterError>) {
@@ -107,13 +111,12 @@ impl Reconciler {
         match answer {
             Ok(Some(key)) => {
                 self.watches.data.logged_failure = None;
-                let before = self.engine.seals().number();
+                let before = self.engine.view().seals().number();
                 if let Some(made) = key.key() {
-                    self.engine.set_release_key(ReadState::Value(made.clone()));
-                    self.engine.set_config_key(ReadState::Value(made));
+                    self.engine.handle(Input::Key(ReadState::Value(made)), Instant::now());
                 }
                 self.watches.data.key = Some(key);
-                if self.engine.seals().number() != before {
+                if self.engine.view().seals().number() != before {
                     self.apply_new_seals();
                 }
             }
@@ -136,14 +139,14 @@ impl Reconciler {
     /// Reacts to a change of the keys that open and seal hashes.
     fn apply_new_seals(&mut self) {
         self.records.ledger.note_new_key();
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             self.update_engine_inventory(source);
         }
     }
 
     /// Returns whether no source writes anything.
     pub(super) fn is_only_observing(&self) -> bool {
-        self.engine.sources().iter().all(|source| source.writes == SourceWrites::Observed)
+        self.engine.view().sources().iter().all(|source| source.writes == SourceWrites::Observed)
     }
 
     /// Makes the key where a source that writes needs it. The one that was known is made again:
@@ -167,15 +170,14 @@ impl Reconciler {
     /// changed data. Objects released together with a Secret wait, and nothing else does.
     fn record_missing_config_key(&mut self, why: &str, fault: Option<&ClusterFault>) {
         if self.watches.data.key.is_none() {
-            self.engine.set_release_key(ReadState::Unreadable(why.into()));
-            self.engine.set_config_key(ReadState::Unreadable(why.into()));
+            self.engine.handle(Input::Key(ReadState::Unreadable(why.into())), Instant::now());
         }
         if self.watches.data.logged_failure.as_deref() != Some(why) {
             let name = format!("Secret {}/{CONFIG_KEY_SECRET_NAME}", self.records.namespace);
             let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
                         change, and none is released with a Secret";
             let remedy = missing_key_remedy(&self.records.namespace, fault);
-            if self.engine.needs_key() || !self.is_only_observing() {
+            if self.engine.view().needs_key() || !self.is_only_observing() {
                 tracing::warn!("{name}: {why}; {then}; {remedy}");
             }
             self.watches.data.logged_failure = Some(why.to_owned());
@@ -184,11 +186,10 @@ impl Reconciler {
     }
 
     /// Opens the watches of what is used now, and closes the others.
-    fn watch_data(&mut self) {
-        let Some(used) = self.engine.take_data_to_watch() else { return };
+    fn watch_data(&mut self, used: BTreeSet<ObjectId>) {
         let mut wanted: BTreeMap<DataInformerKey, BTreeSet<ObjectId>> = BTreeMap::new();
         for id in used {
-            let users = self.engine.sources_using(&id).into_iter();
+            let users = self.engine.view().sources_using(&id).into_iter();
             let accounts: BTreeSet<_> =
                 users.map(|source| self.cluster_for_source(Some(source)).account().cloned()).collect();
             for account in accounts {
@@ -205,7 +206,7 @@ impl Reconciler {
                     self.watches.data.event_subjects.remove(gone);
                 }
                 if !all.contains(gone) {
-                    self.engine.forget_config(gone);
+                    self.engine.handle(Input::ConfigUnfollowed(gone.clone()), Instant::now());
                 }
             }
         }
@@ -235,12 +236,12 @@ impl Reconciler {
                 if *self.watches.data.event_subjects.entry(id.clone()).or_insert_with(|| account.clone())
                     == account
                 {
-                    self.engine.set_config_data(&id, ReadState::Value(data));
+                    self.record_config_data(id, ReadState::Value(data));
                 }
             }
             DataChange::Failed(why, ErrorClass::Internal) => {
                 tracing::error!(object = %id, "its data is no longer followed: {why}");
-                self.engine.set_config_data(&id, ReadState::Unreadable(why));
+                self.record_config_data(id, ReadState::Unreadable(why));
             }
             DataChange::Failed(why, ErrorClass::Transient) => {
                 tracing::debug!(object = %id, "its data cannot be read now: {why}");
@@ -256,10 +257,14 @@ impl Reconciler {
                     self.watches.data.relist_unreported();
                 }
                 if !self.watches.data.is_readable(&id) {
-                    self.engine.set_config_data(&id, ReadState::Unreadable(why));
+                    self.record_config_data(id, ReadState::Unreadable(why));
                 }
             }
         }
+    }
+
+    fn record_config_data(&mut self, id: ObjectId, data: ReadState<Option<ConfigData>>) {
+        self.engine.handle(Input::ConfigData { id, data }, Instant::now());
     }
 
     /// Lists all data again, as an audit.
@@ -275,7 +280,7 @@ impl Reconciler {
         if let (ApplyPurpose::Restart, Some(started), RunMode::Daemon) =
             (apply.purpose, apply.variant.config_stamp, self.run_mode)
         {
-            let changed = self.engine.changed_words(id, started);
+            let changed = self.engine.view().changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");
         }
     }

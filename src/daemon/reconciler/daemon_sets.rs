@@ -9,7 +9,7 @@ use crate::cluster::{
     AccessDenial, ClusterError, ClusterFault, EventSink, EvictionResponse, Informer, InformerChange,
     InformerEvent,
 };
-use crate::engine::{EvictionOutcome, NodeChange, NodeFacts, PodToEvict};
+use crate::engine::{ActingEffect, EvictionOutcome, Input, NodeChange, NodeFacts, PodToEvict, WatchState};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The watch of the nodes, which is closed at first.
@@ -37,9 +37,9 @@ impl NodeWatch {
 
 impl Reconciler {
     /// Evicts the pods that go next.
-    pub(super) fn evict_due(&mut self, now: Instant) {
-        for pod in self.engine.pods_to_evict(now) {
-            let cluster = self.cluster_for(&pod.of).clone();
+    pub(super) fn evict_due(&mut self, evictions: Vec<ActingEffect<PodToEvict>>) {
+        for ActingEffect { source, effect: pod } in evictions {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
@@ -56,8 +56,8 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
-        match answer {
+    pub(super) fn record_eviction(&mut self, pod: PodToEvict, outcome: EvictionOutcome) {
+        match &outcome {
             EvictionOutcome::Evicted => {
                 self.watches.nodes.denied.remove(&pod.of);
                 tracing::info!(object = %pod.of, pod = %pod.name, node = %pod.node, "evicted, as its step asks");
@@ -68,22 +68,22 @@ impl Reconciler {
             }
             EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
         }
-        self.engine.record_eviction(pod, answer, Instant::now());
+        self.engine.handle(Input::Evicted { pod, outcome }, Instant::now());
     }
 
     /// Watches the nodes as long as that is needed.
-    pub(super) fn watch_nodes(&mut self) {
-        match (self.engine.needs_nodes(), &self.watches.nodes.open) {
-            (true, None) => {
+    pub(super) fn watch_nodes(&mut self, wanted: WatchState) {
+        match (wanted, &self.watches.nodes.open) {
+            (WatchState::Open, None) => {
                 self.watches.nodes.close();
                 let number = self.watches.nodes.number;
                 let wrap = move |event| LoopEvent::Node(number, event);
                 let sink = EventSink::new(self.events.sender.clone(), wrap);
                 self.watches.nodes.open = Some(self.executor.cluster.watch_nodes(sink));
             }
-            (false, Some(_)) => {
+            (WatchState::Closed, Some(_)) => {
                 self.watches.nodes.close();
-                self.engine.nodes(NodeChange::Closed);
+                self.engine.handle(Input::Nodes(NodeChange::Closed), Instant::now());
             }
             _ => {}
         }
@@ -105,6 +105,6 @@ impl Reconciler {
             InformerChange::Failed(error, _) => NodeChange::Failed(error.reason().into()),
             InformerChange::Resumed => NodeChange::Resumed,
         };
-        self.engine.nodes(node_change);
+        self.engine.handle(Input::Nodes(node_change), Instant::now());
     }
 }

@@ -13,7 +13,7 @@ impl Reconciler {
     /// Returns the remaining objects of each deleted source that has been seen completely, or
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
-        let sources = self.engine.source_ids().zip(self.engine.sources());
+        let sources = self.engine.view().source_ids().zip(self.engine.view().sources());
         let ends = sources.filter(|(_, source)| source.lifecycle == SourceLifecycle::Deleting);
         ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
     }
@@ -46,13 +46,16 @@ impl Reconciler {
             let why = "its ConfigMap has hashes of Secrets that cannot be read without their key";
             return Some(RemainingObjects::Unread(why.to_owned()));
         }
-        self.engine.source(source).inventory.as_ref()?;
+        self.engine.view().source(source).inventory.as_ref()?;
         if !self.is_synced(source) {
-            return self.engine.unlisted_reason(source).map(RemainingObjects::Unread);
+            return self.engine.view().unlisted_reason(source).map(RemainingObjects::Unread);
         }
-        let decisions: BTreeMap<_, _> = self.engine.prune_decisions(source).collect();
-        let members =
-            self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
+        let decisions: BTreeMap<_, _> = self.engine.view().prune_decisions(source).collect();
+        let members = self
+            .engine
+            .view()
+            .informer_objects()
+            .filter(|(_, live)| self.engine.view().source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
         let stays = |id: &ObjectId| {
             matches!(decisions.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Ignore(_)))
@@ -70,9 +73,9 @@ impl Reconciler {
     /// themselves come first.
     fn describe_first<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
-            let wanting = self.engine.entry(id).and_then(|entry| entry.targets.first());
+            let wanting = self.engine.view().entry(id).and_then(|entry| entry.targets.first());
             if let Some((other, _)) = wanting {
-                let name = &self.engine.source(*other).name;
+                let name = &self.engine.view().source(*other).name;
                 return Some((
                     (false, id),
                     format!("{id}: source {name} wants it, and has not adopted it yet"),

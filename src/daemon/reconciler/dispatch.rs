@@ -1,8 +1,8 @@
 //! Hands decisions to the tasks that carry them out, and takes their outcomes back.
 //!
 //! `process_key` asks `Engine::decide`, and spawns what `src/daemon/executor.rs` does. The answer
-//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it to `Engine::record_result`,
-//! which changes the entry.
+//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it over as `Input::Answered`, which
+//! changes the entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::Reconciler;
 use super::write_window::RetryAdmission;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, OWN_INFORMER_GROUP,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, Input, OWN_INFORMER_GROUP,
     ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{GroupKind, ObjectId};
@@ -88,7 +88,7 @@ impl Reconciler {
         if self.sources.attempted.is_empty() {
             return;
         }
-        for (revision, wanted) in self.engine.unread_contents() {
+        for (revision, wanted) in self.engine.view().unread_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
             if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
@@ -98,7 +98,7 @@ impl Reconciler {
             let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
             for (id, hash) in wanted {
                 let source = self.accepted_from(&id);
-                let former_inventory = self.engine.former_inventory_of(&id);
+                let former_inventory = self.engine.view().former_inventory_of(&id);
                 by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
@@ -119,11 +119,9 @@ impl Reconciler {
                     // A single reading has no history: what was accepted before is not known.
                     None => {
                         for WantedContent { id, hash, .. } in wanted {
-                            self.engine.record_older_content(
-                                &id,
-                                &ContentRef { hash, revision: revision.clone() },
-                                None,
-                            );
+                            let release = ContentRef { hash, revision: revision.clone() };
+                            let content = Input::OlderContent { id, release, content: None };
+                            self.engine.handle(content, Instant::now());
                         }
                     }
                 }
@@ -136,12 +134,12 @@ impl Reconciler {
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the inventory, before anything is listed or read.
-        if let Some(source) = self.engine.rejecting_source(id) {
+        if let Some(source) = self.engine.view().rejecting_source(id) {
             return Some(source);
         }
-        let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);
-        match self.engine.live_object(id) {
-            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
+        let wanting = || self.engine.view().entry(id)?.targets.first().map(|(source, _)| *source);
+        match self.engine.view().live_object(id) {
+            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.view().source_of(live),
             _ => wanting(),
         }
     }
@@ -162,17 +160,17 @@ impl Reconciler {
         }
         match (decision.action, kind) {
             (Action::Forget, _) => {
-                self.engine.drop_entry(&id);
+                self.engine.handle(Input::Forgotten(id.clone()), now);
                 self.queue.finish(&id);
             }
             (Action::Lookup, _) => batch.lookups.push(id),
             (Action::CompareCached(desired, variant), _) => {
-                let shown = self.engine.live_object(&id);
+                let shown = self.engine.view().live_object(&id);
                 batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, variant, shown));
             }
             (Action::CompareLive(desired, variant), Some(kind)) => {
                 let question =
-                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.live_object(&id));
+                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.view().live_object(&id));
                 self.spawn(self.executor_for(&id).compare_live(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
@@ -182,13 +180,15 @@ impl Reconciler {
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
-                let owner = self.engine.previous_owner(&apply);
-                self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
+                let owner = self.engine.view().previous_owner(&apply);
+                let action = Action::Apply(apply.clone());
+                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
                 self.writes.note_sent();
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
             (Action::Delete(uid, rv, reason), Some(kind)) => {
-                self.engine.note_dispatch(&id, &Action::Delete(uid.clone(), rv, reason));
+                let action = Action::Delete(uid.clone(), rv, reason);
+                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
                 self.writes.note_sent();
                 self.spawn(self.executor_for(&id).delete(kind, id, uid, rv, reason));
             }
@@ -198,19 +198,19 @@ impl Reconciler {
 
     /// Returns the cluster as the source sees it that an object is of.
     pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
-        self.cluster_for_source(self.engine.acting_source(id))
+        self.cluster_for_source(self.engine.view().acting_source(id))
     }
 
     /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
     pub(super) fn cluster_for_source(&self, source: Option<SourceId>) -> &Cluster {
         let informer_group =
-            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.source(source).informer_group);
+            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.view().source(source).informer_group);
         self.watches.kinds.cluster_for_informer_group(informer_group)
     }
 
     /// Returns the executor for an object.
     pub(super) fn executor_for(&self, id: &ObjectId) -> Executor {
-        self.executor_of(self.engine.acting_source(id))
+        self.executor_of(self.engine.view().acting_source(id))
     }
 
     /// Returns the executor for the objects of a source.
@@ -224,6 +224,7 @@ impl Reconciler {
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
         let wanted = self
             .engine
+            .view()
             .entry(id)
             .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.gvk.clone());
@@ -273,7 +274,7 @@ impl Reconciler {
 
     /// Keeps why an object is not applied, and reports what is new.
     fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
-        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
+        let wanted = self.engine.view().entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
         let is_requested = |_: &Reason| wanted || !self.is_partial();
         if let Some(reason) = reason.filter(is_requested) {
@@ -292,6 +293,7 @@ impl Reconciler {
                 if reason.is_refusal() {
                     let content = self
                         .engine
+                        .view()
                         .entry(id)
                         .and_then(|entry| entry.target_content())
                         .map(|(_, desired)| desired.hash);
@@ -327,13 +329,13 @@ impl Reconciler {
 
     /// Returns whether single files are applied, and nothing is said of what they do not name.
     fn is_partial(&self) -> bool {
-        self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
+        self.engine.view().sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
     pub(super) fn finish_action(
         &mut self,
         id: &ObjectId,
-        action: &Action,
+        action: Action,
         result: ActionResult,
         outcome: Option<Outcome>,
     ) {
@@ -342,7 +344,7 @@ impl Reconciler {
         }
         let now = Instant::now();
         self.queue.tick(now);
-        self.record_metrics(id, action, &result);
+        self.record_metrics(id, &action, &result);
         let result = match result {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
@@ -358,18 +360,19 @@ impl Reconciler {
         if let ActionResult::Failed(failure) = &result {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
-        let unchanged = match (&result, action) {
+        let unchanged = match (&result, &action) {
             (ActionResult::Applied(written), Action::Apply(apply)) => {
                 apply.decided_on == Some(written.live.rv)
             }
             _ => false,
         };
-        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&result, action, unchanged) {
+        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&result, &action, unchanged) {
             self.log_restart(id, apply);
         }
         let repair = matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }));
         let repaired = repair && !unchanged && matches!(result, ActionResult::Applied(_));
-        self.engine.record_result(id, action, result, now);
+        let action = Box::new(action);
+        self.engine.handle(Input::Answered { id: id.clone(), action, result }, now);
         if let Some(outcome) = outcome {
             let outcome = if unchanged { Outcome::Unchanged } else { outcome };
             if repaired {
@@ -388,9 +391,9 @@ impl Reconciler {
         };
         self.telemetry.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
-            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.target_content())
+            && let Some((source, _)) = self.engine.view().entry(id).and_then(|entry| entry.target_content())
         {
-            self.telemetry.metrics.record_repair(&self.engine.source(source).name);
+            self.telemetry.metrics.record_repair(&self.engine.view().source(source).name);
         }
     }
 
@@ -406,8 +409,8 @@ impl Reconciler {
                 )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
-                let most =
-                    DENIED_RETRY_DELAY.max(DENIED_DELAY_PER_OBJECT * self.engine.count_denied() as u32);
+                let most = DENIED_RETRY_DELAY
+                    .max(DENIED_DELAY_PER_OBJECT * self.engine.view().count_denied() as u32);
                 let pause = backoff(&mut self.queue).min(most);
                 WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(pause)))
             }

@@ -10,7 +10,7 @@ use super::super::loop_event::{LookupFailure, LoopEvent};
 use super::super::tasks::FatalError;
 use super::Reconciler;
 use crate::cluster::{Autoscaler, InformerChange, InformerEvent};
-use crate::engine::{Engine, LiveObject, Reason, SourceId};
+use crate::engine::{Input, LiveObject, Reason, SourceId};
 use crate::object::ObjectId;
 use crate::report::EventReason;
 
@@ -34,17 +34,21 @@ impl Reconciler {
             LoopEvent::Unreadable(source, why) => self.record_unreadable_source(source, why),
             LoopEvent::RevisionAccepted(source, revision) => self.note_accepted_revision(source, revision),
             LoopEvent::Location(source, location) => self.set_location(source, location),
-            LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
+            LoopEvent::Repository(source, repository) => {
+                self.engine.handle(Input::Repository { source, repository }, Instant::now());
+            }
             LoopEvent::VersionsUsed => self.watches.kinds.watch_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
-            LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
+            LoopEvent::SourceChecked(source, reading) => {
+                self.engine.handle(Input::Checked { source, reading }, Instant::now());
+            }
             LoopEvent::ContentsRead(all) => {
                 for (id, release, content) in all {
                     self.sources.reading_contents.remove(&id);
-                    self.engine.record_older_content(&id, &release, content);
+                    self.engine.handle(Input::OlderContent { id, release, content }, Instant::now());
                 }
             }
-            LoopEvent::UndoTargetRead(token, past) => self.undo_target_read(&token, past),
+            LoopEvent::UndoTargetRead(token, past) => self.undo_target_read(token, past),
             LoopEvent::FoldersSearched(source, moved) => self.record_search(source, moved),
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
             LoopEvent::Kinds(Err(error)) => {
@@ -65,14 +69,20 @@ impl Reconciler {
             LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
             LoopEvent::ForeignWorkload(id, view) => self.record_foreign_workload(&id, view),
             LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
-            LoopEvent::StuckPodDeleted(id) => self.engine.mark_dirty(&id),
-            LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
-            LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
-            LoopEvent::FailureEvents(id, events) => self.engine.reject_failed_rollout(&id, &events),
-            LoopEvent::LiveObjectsRead(all) => self.record_answers(all, Engine::record_lookup),
-            LoopEvent::Compared(all) => self.record_answers(all, Engine::record_coverage),
+            LoopEvent::StuckPodDeleted(id) => self.engine.handle(Input::Marked(id), Instant::now()),
+            LoopEvent::Evicted(pod, outcome) => self.record_eviction(pod, outcome),
+            LoopEvent::Rescaled(request, result) => self.record_scale(request, result),
+            LoopEvent::FailureEvents(id, events) => {
+                self.engine.handle(Input::FailureEvents { id, events }, Instant::now());
+            }
+            LoopEvent::LiveObjectsRead(all) => {
+                self.record_answers(all, |id, view| Input::LookedUp { id, view });
+            }
+            LoopEvent::Compared(all) => {
+                self.record_answers(all, |id, verified| Input::Compared { id, verified });
+            }
             LoopEvent::ActionDone(id, action, result, outcome) => {
-                self.finish_action(&id, &action, result, outcome);
+                self.finish_action(&id, action, result, outcome);
             }
         }
     }
@@ -101,11 +111,11 @@ impl Reconciler {
 
     /// Records why a source cannot be read.
     fn record_unreadable_source(&mut self, source: SourceId, why: Arc<str>) {
-        let name = self.engine.source(source).name.clone();
+        let name = self.engine.view().source(source).name.clone();
         let message_id = EventReason::SourceIncomplete.message_id();
         tracing::warn!(source = %name, message_id, "{why}");
-        let head = self.engine.source(source).head.clone();
-        self.engine.set_unreadable(source, why);
+        let head = self.engine.view().source(source).head.clone();
+        self.engine.handle(Input::Unreadable { source, why }, Instant::now());
         self.record_read_event(source, head.as_ref());
         self.sources.attempted.insert(source);
     }
@@ -114,11 +124,11 @@ impl Reconciler {
     fn record_answers<T>(
         &mut self,
         answers: impl IntoIterator<Item = (ObjectId, Result<T, LookupFailure>)>,
-        record: fn(&mut Engine, &ObjectId, T),
+        input_of: fn(ObjectId, T) -> Input,
     ) {
         for (id, answer) in answers {
             match answer {
-                Ok(answer) => record(&mut self.engine, &id, answer),
+                Ok(answer) => self.engine.handle(input_of(id.clone(), answer), Instant::now()),
                 Err(failure) => self.requeue_after_failure(&id, &failure.0),
             }
             self.queue.finish(&id);

@@ -1,11 +1,12 @@
 //! Searches for what a source has dropped and another folder of its repository names.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::super::loop_event::LoopEvent;
 use super::super::moved_objects::MovedObjectSearch;
 use super::Reconciler;
-use crate::engine::{MovedObjects, SourceId};
+use crate::engine::{Input, MovedObjects, SourceId};
 
 /// The searches of sources that have one.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl Reconciler {
     pub(super) fn search_folders(&mut self) {
         let sources: Vec<SourceId> = self.sources.folder_searches.pending.keys().copied().collect();
         for source in sources {
-            let Some(dropped) = self.engine.objects_to_search(source) else { continue };
+            let Some(dropped) = self.engine.view().objects_to_search(source) else { continue };
             let Some(search) = self.sources.folder_searches.pending.remove(&source) else { continue };
             self.sources.folder_searches.running += 1;
             self.spawn(async move { LoopEvent::FoldersSearched(source, search.find(dropped).await) });
@@ -42,6 +43,6 @@ impl Reconciler {
 
     pub(super) fn record_search(&mut self, source: SourceId, moved: MovedObjects) {
         self.sources.folder_searches.running -= 1;
-        self.engine.set_moved_objects(source, moved);
+        self.engine.handle(Input::Searched { source, moved }, Instant::now());
     }
 }

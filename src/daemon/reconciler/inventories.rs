@@ -1,10 +1,10 @@
 //! Reads and writes the inventories.
 //!
-//! `sync_inventories` writes what an inventory lacks, rejections included. The answer goes through
-//! `Engine::set_inventory`, which puts the rejections in force.
+//! `sync_inventories` writes what an inventory lacks, rejections included. The answer goes in as
+//! `Input::Inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::accepted_revision;
 use super::super::handover;
@@ -17,7 +17,9 @@ use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
-use crate::engine::{HashCipherStatus, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{
+    HashCipherStatus, Input, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites,
+};
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
@@ -35,7 +37,7 @@ fn is_foreign(error: &cluster::ClusterError) -> bool {
 
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             if self.records.inventories[source].inventory != InventoryState::Unread {
                 self.read_inventory(source);
             }
@@ -49,7 +51,8 @@ impl Reconciler {
         // The answer is newer than all that the watch has shown so far.
         self.records.inventories[source].seen = ResourceVersion(0);
         let cluster = self.executor.cluster.clone();
-        let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
+        let (namespace, name) =
+            (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
         self.spawn(
             async move { LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await) },
         );
@@ -66,8 +69,8 @@ impl Reconciler {
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
-                let recorded =
-                    inventory::read(inventory.as_ref(), &self.sources.locations[source], self.engine.seals());
+                let (location, seals) = (&self.sources.locations[source], self.engine.view().seals());
+                let recorded = inventory::read(inventory.as_ref(), location, seals);
                 let is_first = store.inventory == InventoryState::Unread;
                 store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Present);
                 if is_first {
@@ -80,7 +83,7 @@ impl Reconciler {
                         self.records.inventories[source].inventory.inventory(),
                     );
                 }
-                if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
+                if is_first && self.engine.view().source(source).writes == SourceWrites::Allowed {
                     self.telemetry
                         .history
                         .take_over_record(source, self.records.inventories[source].inventory.inventory());
@@ -88,13 +91,14 @@ impl Reconciler {
                 // It may have been deleted or edited, or a write may have failed that named a new
                 // kind.
                 let store = &mut self.records.inventories[source];
-                let declared = self.engine.source(source).manifests.object_counts();
+                let declared = self.engine.view().source(source).manifests.object_counts();
                 if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
                 }
-                let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
+                let kinds =
+                    recorded.kinds.iter().filter(|kind| self.engine.view().is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
-                let informer_group = self.engine.source(source).informer_group;
+                let informer_group = self.engine.view().source(source).informer_group;
                 self.watches.kinds.add_recorded(informer_group, kinds, &mut self.engine);
                 if !self.run_mode.is_daemon() {
                     self.ask_for_absences();
@@ -111,11 +115,11 @@ impl Reconciler {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
-                tracing::warn!(source = %self.engine.source(source).name, "the inventory: {error}");
+                tracing::warn!(source = %self.engine.view().source(source).name, "the inventory: {error}");
                 store.call = CallState::Busy;
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) =
-                    (self.records.namespace.clone(), self.engine.source(source).name.clone());
+                    (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
                 let wait = match error.class() {
                     ErrorClass::Config | ErrorClass::Invalid => PERSON_RETRY_DELAY,
                     _ => MAX_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(store.failures)),
@@ -137,7 +141,7 @@ impl Reconciler {
         source: SourceId,
         answer: &Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
-        let name = self.engine.source(source).name.clone();
+        let name = self.engine.view().source(source).name.clone();
         let store = &mut self.records.inventories[source];
         let passes = |error: &&cluster::ClusterError| {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
@@ -154,7 +158,7 @@ impl Reconciler {
 
     /// Logs each record that cannot be read, once.
     fn log_unreadable_records(&mut self, source: SourceId) {
-        let name = self.engine.source(source).name.clone();
+        let name = self.engine.view().source(source).name.clone();
         let store = &mut self.records.inventories[source];
         // Its own statement is written anew at once.
         let records = UnreadableRecords { statement: None, ..store.unreadable_records.clone() };
@@ -176,15 +180,15 @@ impl Reconciler {
     /// Decides that an inventory without a location was made here, where every visible object of it
     /// is wanted.
     fn find_origins(&mut self) {
-        for source in self.engine.source_ids() {
-            let inventory = self.engine.source(source).inventory.as_ref();
+        for source in self.engine.view().source_ids() {
+            let inventory = self.engine.view().source(source).inventory.as_ref();
             let lost = inventory.is_some_and(|inventory| {
                 inventory.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION)
             });
             // Where nothing is wanted, the absence of other objects proves nothing.
-            let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
-            let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
-            if lost && lives && sees_all && !self.engine.has_unwanted(source) {
+            let lives = self.engine.view().source(source).lifecycle == SourceLifecycle::Active;
+            let sees_all = self.is_seen(source) && !self.engine.view().has_unwatched(source);
+            if lost && lives && sees_all && !self.engine.view().has_unwanted(source) {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
                 self.records.inventories[source].need = InventoryNeed::Growth;
@@ -196,13 +200,13 @@ impl Reconciler {
 
     /// Hands the inventory to the engine, as it was last read.
     pub(super) fn update_engine_inventory(&mut self, source: SourceId) {
-        let store = &mut self.records.inventories[source];
+        let (store, now) = (&mut self.records.inventories[source], Instant::now());
         if store.inventory != InventoryState::Unread {
-            let seals = self.engine.seals();
+            let seals = self.engine.view().seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
             let mut inventory =
                 inventory::read(store.inventory.inventory(), &self.sources.locations[source], seals);
-            let name = &self.engine.source(source).name;
+            let name = &self.engine.view().source(source).name;
             let known = store.inventory.inventory();
             let find = |known| UnreadableRecords::find(known, &self.records.namespace, name);
             store.unreadable_records = known.map(find).unwrap_or_default();
@@ -211,16 +215,18 @@ impl Reconciler {
             inventory.unreadable_finished = unread.finished_jobs.as_deref().map(Into::into);
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
-                _ if self.engine.source(source).writes == SourceWrites::Observed => {}
-                HashCipherStatus::Locked => return self.engine.lock_inventory(source),
-                HashCipherStatus::Stale => self.engine.request_seal_key(),
+                _ if self.engine.view().source(source).writes == SourceWrites::Observed => {}
+                HashCipherStatus::Locked => {
+                    return self.engine.handle(Input::InventoryLocked { source }, now);
+                }
+                HashCipherStatus::Stale => self.engine.handle(Input::SealKeyNeeded, now),
                 HashCipherStatus::Valid => {}
             }
             match inventory.other_location.as_deref() {
                 None => store.origin = InventoryOrigin::Local,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::UNKNOWN_LOCATION)
-                    if self.engine.source(source).lifecycle == SourceLifecycle::Deleting => {}
+                    if self.engine.view().source(source).lifecycle == SourceLifecycle::Deleting => {}
                 Some(inventory::UNKNOWN_LOCATION) if store.origin == InventoryOrigin::Local => {
                     inventory.other_location = None;
                 }
@@ -229,14 +235,17 @@ impl Reconciler {
             if inventory.lacks_location {
                 store.need = InventoryNeed::Growth;
             }
-            self.engine.set_inventory(source, self.visible_inventory(source, inventory));
+            let inventory = self.visible_inventory(source, inventory);
+            self.engine.handle(Input::Inventory { source, inventory }, now);
         }
     }
 
     /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
-        if self.engine.source(source).writes == SourceWrites::Observed {
-            inventory.kinds.extend(self.engine.source(source).manifests.object_counts().kinds().cloned());
+        if self.engine.view().source(source).writes == SourceWrites::Observed {
+            inventory
+                .kinds
+                .extend(self.engine.view().source(source).manifests.object_counts().kinds().cloned());
             inventory.lacks_location = false;
         }
         inventory
@@ -246,12 +255,12 @@ impl Reconciler {
     pub(super) fn sync_inventories(&mut self) {
         self.find_origins();
         let is_idle = OnceCell::new();
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             let is_compared = self.records.round_robin.is_due(source);
             if !is_compared && self.records.inventories[source].need != InventoryNeed::Growth {
                 continue;
             }
-            let state = self.engine.source(source);
+            let state = self.engine.view().source(source);
             if self.records.inventories[source].call == CallState::Busy
                 || self.records.inventories[source].inventory == InventoryState::Unread
                 || self.records.inventories[source].sealing == HashCipherStatus::Locked
@@ -272,10 +281,10 @@ impl Reconciler {
             let known = self.records.inventories[source].inventory.inventory().cloned();
             let location = &self.sources.locations[source];
             let Some(mut wanted) =
-                inventory::wanted_inventory(&self.engine, source, location, known.as_ref(), mode)
+                inventory::wanted_inventory(self.engine.view(), source, location, known.as_ref(), mode)
             else {
                 // Once there is a key.
-                self.engine.request_seal_key();
+                self.engine.handle(Input::SealKeyNeeded, Instant::now());
                 self.records.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };
@@ -300,7 +309,8 @@ impl Reconciler {
             }
             self.records.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
-            let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
+            let (namespace, name) =
+                (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
             self.spawn_write(async move {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
@@ -314,7 +324,7 @@ impl Reconciler {
         let store = &mut self.records.inventories[source];
         if store.need == InventoryNeed::Nothing
             && self.sources.attempted.contains(&source)
-            && handover::needs_tidying(&self.engine, source, store.inventory.inventory())
+            && handover::needs_tidying(self.engine.view(), source, store.inventory.inventory())
         {
             store.need = InventoryNeed::Cleanup;
         }
@@ -348,8 +358,11 @@ impl Reconciler {
 
     /// Returns whether an inventory records all that it should.
     fn is_inventory_current(&mut self, source: SourceId) -> bool {
-        inventory::is_current(&self.engine, source, self.records.inventories[source].inventory.inventory())
-            && self.has_status_record(source)
+        inventory::is_current(
+            self.engine.view(),
+            source,
+            self.records.inventories[source].inventory.inventory(),
+        ) && self.has_status_record(source)
             && self.has_opt_out_record(source)
             && self.has_accepted_revision_to_record(source)
     }
@@ -360,7 +373,7 @@ impl Reconciler {
         self.run_mode.is_daemon()
             && self.sources.attempted.contains(&source)
             && self.records.inventories[source].inventory == InventoryState::Absent
-            && self.engine.can_state(source)
+            && self.engine.view().can_state(source)
     }
 
     /// Sends a source what its inventory says of accepted revisions: it does not check before it
@@ -401,20 +414,20 @@ impl Reconciler {
     /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what
     /// it had where no informer watches now.
     pub(super) fn log_unlisted(&mut self) {
-        for (source, store) in self.engine.source_ids().zip(&mut self.records.inventories) {
-            let unwatched = self.engine.unwatched_namespaces(source);
+        for (source, store) in self.engine.view().source_ids().zip(&mut self.records.inventories) {
+            let unwatched = self.engine.view().unwatched_namespaces(source);
             if store.unwatched != unwatched {
-                let source = &self.engine.source(source).name;
+                let source = &self.engine.view().source(source).name;
                 if let Some(text) = &unwatched {
                     tracing::warn!(%source, "{text}");
                 }
                 store.unwatched = unwatched;
             }
-            let why = self.engine.unlisted_reason(source);
+            let why = self.engine.view().unlisted_reason(source);
             if store.unlisted_reason == why {
                 continue;
             }
-            let source = &self.engine.source(source).name;
+            let source = &self.engine.view().source(source).name;
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {
@@ -440,17 +453,20 @@ impl Reconciler {
     /// Returns whether every kind that a source names is listed, or will not be before somebody
     /// does something.
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
-        let state = self.engine.source(source);
+        let state = self.engine.view().source(source);
         let mut kinds =
-            state.manifests.object_counts().kinds().chain(self.engine.listed_kinds(source)).peekable();
-        let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
+            state.manifests.object_counts().kinds().chain(self.engine.view().listed_kinds(source)).peekable();
+        let waits = |kind: &GroupKind| {
+            self.engine.view().is_syncing(source, kind) && !self.engine.view().is_unserved(kind)
+        };
         state.incomplete_reason.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
     pub(super) fn is_synced(&self, source: SourceId) -> bool {
-        let state = self.engine.source(source);
-        let mut kinds = self.engine.listed_kinds(source).chain(state.manifests.object_counts().kinds());
-        state.is_complete() && kinds.all(|kind| self.engine.is_synced(source, kind))
+        let state = self.engine.view().source(source);
+        let mut kinds =
+            self.engine.view().listed_kinds(source).chain(state.manifests.object_counts().kinds());
+        state.is_complete() && kinds.all(|kind| self.engine.view().is_synced(source, kind))
     }
 }
 

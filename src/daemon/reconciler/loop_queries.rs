@@ -13,7 +13,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use super::comparisons::ComparisonInput;
-use crate::engine::Engine;
+use crate::engine::View;
 use crate::object::ObjectId;
 use crate::report::{
     self, DaemonStatus, DifferingObject, ObjectComparison, ObjectFilter, ObjectStatus, RemainingObjects,
@@ -198,7 +198,7 @@ impl Reconciler {
             LoopQuery::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
             LoopQuery::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
             LoopQuery::IsKnownSource(name, answer) => {
-                let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
+                let _ = answer.send(self.engine.view().sources().iter().any(|source| *source.name == *name));
             }
         }
     }
@@ -215,11 +215,12 @@ impl Reconciler {
     pub(super) fn with_context<T>(
         &self,
         now: Instant,
-        answer: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
+        answer: impl FnOnce(View<'_>, &StatusContext<'_>) -> T,
     ) -> T {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.telemetry.history.source_times());
-        let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
+        let troubles: Vec<_> =
+            self.engine.view().source_ids().map(|source| self.blocking_reason(source)).collect();
         let own = self.records.inventories.iter().flat_map(|store| &store.unreadable);
         let unreadable: Vec<String> = own.chain(&self.records.unreadable_peers).cloned().collect();
         let context = StatusContext {
@@ -236,13 +237,14 @@ impl Reconciler {
             unfinished: self.queue.processing_times(now),
             now: (now, at),
         };
-        answer(&self.engine, &context)
+        answer(self.engine.view(), &context)
     }
 
     /// Hints a source task. One that has not begun begins with a check, and one with a full queue
     /// checks anyway.
     fn hint(&self, name: &str) -> FetchResult {
-        let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
+        let Some(source) = self.engine.view().sources().iter().position(|source| *source.name == *name)
+        else {
             return FetchResult::NoSource;
         };
         if let Some(source_task) = &self.sources.requests[source] {

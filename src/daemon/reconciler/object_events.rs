@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::super::inventory::InventoryState;
 use super::Reconciler;
 use crate::engine::{
-    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, SourceId, SourceWrites,
+    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, RolloutReport, SourceId,
+    SourceWrites,
 };
 use crate::object::{ObjectId, Revision, duration_text};
 use crate::report::{
@@ -25,9 +26,8 @@ impl Reconciler {
     }
 
     /// Reports the outcomes of rollouts.
-    pub(super) fn record_rollout_events(&mut self, now: Instant) {
-        for rollout_event in self.engine.take_rollout_events() {
-            let revision = self.engine.entry(&rollout_event.id).and_then(|entry| entry.revision.clone());
+    pub(super) fn record_rollout_events(&mut self, reports: Vec<RolloutReport>, now: Instant) {
+        for RolloutReport { event: rollout_event, revision } in reports {
             let words =
                 revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
             let is_known = rollout_event
@@ -47,7 +47,7 @@ impl Reconciler {
                 state.mark_unsettled();
             }
             // A rollback is news of the commit that failed.
-            let head = self.engine.source(rollout_event.source).head.clone();
+            let head = self.engine.view().source(rollout_event.source).head.clone();
             let about = if rollout_event.rollback_cause.is_some() { head } else { revision };
             self.record_event(reason, rollout_event.source, Some(&rollout_event.id), message, about);
         }
@@ -55,7 +55,7 @@ impl Reconciler {
 
     /// Measures how long a rollout took that has ended now.
     fn time_rollout(&mut self, rollout_event: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
-        let name = self.engine.source(rollout_event.source).name.clone();
+        let name = self.engine.view().source(rollout_event.source).name.clone();
         let ended = match (&rollout_event.kind, &rollout_event.rollback_cause) {
             (RolloutEventKind::Started, _) => {
                 if self
@@ -109,7 +109,7 @@ impl Reconciler {
             self.telemetry.history.sources[source].has_news |= is_work(reason);
             self.record_event(reason, source, Some(id), message(reason, &outcome), revision.clone());
         }
-        let source = source.map(|source| self.engine.source(source).name.clone());
+        let source = source.map(|source| self.engine.view().source(source).name.clone());
         let known = match &outcome {
             Outcome::Refused(Reason::Rejected(words)) => self.telemetry.history.known_failure(words),
             _ => None,
@@ -130,10 +130,11 @@ impl Reconciler {
         reason: Option<EventReason>,
         id: &ObjectId,
     ) -> (Option<SourceId>, Option<Revision>) {
-        let entry = self.engine.entry(id);
+        let entry = self.engine.view().entry(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.engine.source_of(self.engine.informer_object(id)?));
-        let head = || self.engine.source(source?).head.clone();
+        let source =
+            wanting.or_else(|| self.engine.view().source_of(self.engine.view().informer_object(id)?));
+        let head = || self.engine.view().source(source?).head.clone();
         let brought = || entry.and_then(|entry| entry.revision.clone());
         let revision = match reason {
             Some(
@@ -150,7 +151,7 @@ impl Reconciler {
 
     /// Records the event that a source was read, completely or not.
     pub(super) fn record_read_event(&mut self, source: SourceId, before: Option<&Revision>) {
-        let state = self.engine.source(source);
+        let state = self.engine.view().source(source);
         let (head, incomplete) =
             (state.head.clone(), state.incomplete_reason.as_ref().map(ToString::to_string));
         let state = &mut self.telemetry.history.sources[source];
@@ -180,13 +181,13 @@ impl Reconciler {
             source,
             None,
             why,
-            self.engine.source(source).head.clone(),
+            self.engine.view().source(source).head.clone(),
         );
     }
 
     /// Records new events about sources, rather than single objects.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
-        for (source, status) in self.engine.source_ids().zip(&status.sources) {
+        for (source, status) in self.engine.view().source_ids().zip(&status.sources) {
             self.record_settled_event(source, status);
             self.record_pending_event(source, status);
             self.record_opt_out_events(source);
@@ -197,18 +198,18 @@ impl Reconciler {
     /// Returns the revision in force, where it was reported that all of it is settled, and nothing
     /// of it is refused to the source since.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
-        if !self.engine.refused_manifests(source).is_empty() {
+        if !self.engine.view().refused_manifests(source).is_empty() {
             return None;
         }
-        let head = self.engine.source(source).head.as_ref()?;
+        let head = self.engine.view().source(source).head.as_ref()?;
         self.telemetry.history.sources[source].was_settled(head).then_some(head)
     }
 
     fn record_settled_event(&mut self, source: SourceId, status: &SourceStatus) {
-        let Some(head) = self.engine.source(source).head.clone() else { return };
+        let Some(head) = self.engine.view().source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
         let is_unread = self.records.inventories[source].inventory == InventoryState::Unread;
-        if !status.healthy || is_unread || self.engine.has_unfinished_changes(source) {
+        if !status.healthy || is_unread || self.engine.view().has_unfinished_changes(source) {
             return;
         }
         if !self.telemetry.history.sources[source].is_news(&head, is_seen) {
@@ -223,6 +224,7 @@ impl Reconciler {
         let reported = &mut self.telemetry.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
             .engine
+            .view()
             .prune_decisions(source)
             .filter_map(|(id, decision)| match decision {
                 PruneDecision::Confirm(why) => Some((id, why)),
@@ -241,17 +243,17 @@ impl Reconciler {
         let message = format!(
             "{deletions} ({first}); `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
         );
-        let head = self.engine.source(source).head.clone();
+        let head = self.engine.view().source(source).head.clone();
         self.record_event(EventReason::PruneWaiting, source, None, message, head);
     }
 
     /// Says once that more pauses and holds are in force than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
-        let unreported = self.engine.unacknowledged_states(source);
+        let unreported = self.engine.view().unacknowledged_states(source);
         let was_crowded =
             std::mem::replace(&mut self.telemetry.history.sources[source].is_crowded, unreported > 0);
         if unreported > 0 && !was_crowded {
-            let name = &self.engine.source(source).name;
+            let name = &self.engine.view().source(source).name;
             tracing::warn!(
                 source = %name,
                 "{unreported} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
@@ -274,12 +276,12 @@ impl Reconciler {
                 .inventory()
                 .and_then(|inventory| inventory.known.as_ref());
             let object = id.and_then(|id| {
-                let uid = self.engine.live_object(id).map(|live| live.uid.clone());
+                let uid = self.engine.view().live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
             RegardingObjects { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
         };
-        let writes = self.engine.source(source).writes == SourceWrites::Allowed;
+        let writes = self.engine.view().source(source).writes == SourceWrites::Allowed;
         // The commit's author did not do what somebody else did in the cluster.
         let is_of_commit = !matches!(
             reason,
@@ -291,11 +293,11 @@ impl Reconciler {
                 | EventReason::RecordUnreadable
         );
         let authored = revision.as_ref().filter(|_| is_of_commit);
-        let authored = authored.and_then(|revision| self.engine.author(source, revision)).cloned();
+        let authored = authored.and_then(|revision| self.engine.view().author(source, revision)).cloned();
         let (author, subject) = authored.map(|Authorship { author, subject }| (author, subject)).unzip();
         let draft = EventDraft {
             reason,
-            source: self.engine.source(source).name.clone(),
+            source: self.engine.view().source(source).name.clone(),
             object: id.cloned(),
             regarding: writes.then(regarding),
             message,

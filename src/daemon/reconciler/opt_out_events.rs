@@ -77,14 +77,14 @@ impl OptOutHistory {
 impl Reconciler {
     /// Reports which objects somebody takes out of rhumb's hands.
     pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
-        let state = self.engine.source(source);
+        let state = self.engine.view().source(source);
         if state.writes == SourceWrites::Allowed
             && self.records.inventories[source].inventory == InventoryState::Unread
         {
             return;
         }
         let (head, is_denied) = (state.head.clone(), state.opt_out == OptOutPolicy::Denied);
-        let now = self.engine.opt_outs(source, Instant::now());
+        let now = self.engine.view().opt_outs(source, Instant::now());
         let is_all_seen = self.is_seen(source);
         let changes = self.telemetry.history.opt_outs(source).note(now, is_all_seen);
         for (id, word) in changes.begun {

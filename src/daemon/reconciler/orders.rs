@@ -2,44 +2,43 @@
 //! up.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler};
 use crate::cluster::{InformerChange, InformerEvent};
-use crate::engine::{OlderRevision, ResourceVersion, SourceId};
+use crate::engine::{Input, OlderRevision, OrderReach, ResourceVersion, SourceId};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
     /// Carries out orders. They are for whoever stays: a single pass keeps to what is paused or
     /// held, and carries out nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
-        if !self.run_mode.is_daemon() {
-            self.engine.try_carry_out_orders();
-            return;
-        }
-        self.engine.carry_out_orders();
-        let undos: Vec<_> =
-            self.engine.undo_requests().filter(|undo| !self.sources.undoing.contains(&undo.token)).collect();
+        let reach = if self.run_mode.is_daemon() { OrderReach::All } else { OrderReach::Confirmations };
+        let mut undos = self.engine.poll_orders(reach);
+        undos.retain(|undo| !self.sources.undoing.contains(&undo.token));
         let mut impossible = Vec::new();
         for undo in undos {
+            let token = undo.token.clone();
             match &self.sources.requests[undo.source] {
                 Some(source_task) => {
-                    if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo.clone())).is_ok() {
-                        self.sources.undoing.insert(undo.token.clone());
+                    if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo)).is_ok() {
+                        self.sources.undoing.insert(token);
                     }
                 }
-                None => impossible.push(undo.token.clone()),
+                None => impossible.push(token),
             }
         }
         for token in impossible {
-            self.engine.undo_target_read(&token, Err("the source has no older revisions".to_owned()));
+            let past = Err("the source has no older revisions".to_owned());
+            self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
         }
     }
 
-    pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<OlderRevision, String>) {
-        self.sources.undoing.remove(token);
-        self.engine.undo_target_read(token, past);
+    pub(super) fn undo_target_read(&mut self, token: Arc<str>, past: Result<OlderRevision, String>) {
+        self.sources.undoing.remove(&token);
+        self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
         // The revision of the rollback must stay readable.
         self.sources.pins = PinState::Stale;
     }
@@ -58,7 +57,7 @@ impl Reconciler {
                 self.records.inventories[source].seen = ResourceVersion(u64::MAX);
                 self.follow_inventory(source);
             }
-            (None, Some(_)) => self.engine.expect_observation_request(),
+            (None, Some(_)) => self.engine.handle(Input::ObservationExpected, Instant::now()),
             (None, None) => {}
         }
     }
@@ -87,7 +86,7 @@ impl Reconciler {
     }
 
     pub(super) fn source_by_name(&self, name: &str) -> Option<SourceId> {
-        self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
+        self.engine.view().source_ids().find(|source| *self.engine.view().source(*source).name == *name)
     }
 
     /// Reads an inventory that its watch shows in a newer version. While a call about it is on its

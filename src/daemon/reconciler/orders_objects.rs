@@ -1,13 +1,13 @@
 //! Reads the orders objects of the sources, and takes out of them what is done.
 
 use crate::object::annotations;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
-use crate::engine::{self, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
+use crate::engine::{self, Input, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
 use crate::report::EventReason;
 
@@ -111,7 +111,7 @@ impl Reconciler {
 
     fn warn_of_deletions(&self, source: SourceId) {
         if self.records.orders[source].deletions == DELETIONS_BEFORE_WARNING {
-            let name = cluster::orders_name(&self.engine.source(source).name);
+            let name = cluster::orders_name(&self.engine.view().source(source).name);
             tracing::warn!("ConfigMap {name} is deleted again and again: it is made anew with growing waits");
         }
     }
@@ -129,8 +129,8 @@ impl Reconciler {
     pub(super) fn sync_orders(&mut self) {
         self.log_orders();
         let stays = self.run_mode.is_daemon();
-        for source in self.engine.source_ids() {
-            let state = self.engine.source(source);
+        for source in self.engine.view().source_ids() {
+            let state = self.engine.view().source(source);
             let inventory = self.records.inventories[source]
                 .inventory
                 .inventory()
@@ -155,7 +155,7 @@ impl Reconciler {
                 }
                 OrdersState::Absent => {}
                 OrdersState::Present(object) if object.known.1 >= store.seen => {
-                    let finished = self.engine.finished_orders(source);
+                    let finished = self.engine.view().finished_orders(source);
                     let finished = finished.iter().map(ToString::to_string);
                     let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
                     let keys: Vec<String> = finished.chain(others.cloned()).collect();
@@ -184,7 +184,8 @@ impl Reconciler {
     fn read_orders(&mut self, source: SourceId, wait: Duration) {
         self.call_begins(source);
         let cluster = self.executor.cluster.clone();
-        let (namespace, name) = (self.records.namespace.clone(), self.engine.source(source).name.clone());
+        let (namespace, name) =
+            (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
             LoopEvent::Orders(source, cluster.read_orders(&namespace, &name).await)
@@ -208,7 +209,7 @@ impl Reconciler {
             }
             // Nobody waits here for a person to help.
             Err(error) if !self.run_mode.is_daemon() && error.class() != ErrorClass::Transient => {
-                let name = &self.engine.source(source).name;
+                let name = &self.engine.view().source(source).name;
                 store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
                 store.object = OrdersState::Absent;
                 return;
@@ -226,7 +227,7 @@ impl Reconciler {
         };
         let Some(object) = object else {
             store.object = OrdersState::Absent;
-            return self.engine.take_orders(source, Vec::new());
+            return self.engine.handle(Input::Ordered { source, orders: Vec::new() }, Instant::now());
         };
         let mut list = engine::parse_orders(&object.data);
         if !self.run_mode.is_daemon() {
@@ -236,14 +237,14 @@ impl Reconciler {
         store.object = OrdersState::Present(object);
         (store.questions, store.refused) = (list.questions, list.refused);
         let count = store.refused.len();
-        self.engine.take_orders(source, list.orders);
+        self.engine.handle(Input::Ordered { source, orders: list.orders }, Instant::now());
         if let Some(why) = news {
             let subject = if count == 1 {
                 "1 key is no order and is".to_owned()
             } else {
                 format!("{count} keys are no orders and are")
             };
-            let name = cluster::orders_name(&self.engine.source(source).name);
+            let name = cluster::orders_name(&self.engine.view().source(source).name);
             let message = format!("{subject} taken out of ConfigMap {name}: {why}");
             self.record_event(EventReason::OrderIgnored, source, None, message, None);
         }
@@ -252,7 +253,7 @@ impl Reconciler {
     /// Logs which orders were carried out, and which are in a place where none is obeyed.
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
-            let head = self.engine.source(source).head.clone();
+            let head = self.engine.view().source(source).head.clone();
             if !self.run_mode.is_daemon() {
                 self.records.orders[source].notes.push(format!("{id}: {words}"));
             }

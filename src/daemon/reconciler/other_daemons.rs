@@ -26,14 +26,14 @@ impl Reconciler {
         if !is_written || !live.has_release_annotation() {
             return None;
         }
-        let entry = self.engine.entry(id)?;
+        let entry = self.engine.view().entry(id)?;
         let (source, wanted) = entry.target_content().filter(|_| entry.unreleased_content().is_none())?;
-        let source = self.engine.source(source);
+        let source = self.engine.view().source(source);
         // An unproven release is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
         let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.inventory_id);
         // This view is from before our write.
-        let is_newer = self.engine.live_object(id).is_some_and(|shown| shown.rv < live.rv);
+        let is_newer = self.engine.view().live_object(id).is_some_and(|shown| shown.rv < live.rv);
         (ours && is_newer && !wanted.has_hash(release.hash)).then(|| {
             format!(
                 "another rhumb serves source {}: it has put {id} back to revision {} right after this pass had \

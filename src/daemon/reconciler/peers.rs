@@ -9,7 +9,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::Reconciler;
 use crate::cluster::{Cluster, ClusterError};
-use crate::engine::PeerSource;
+use crate::engine::{Input, PeerSource};
 use crate::report::EventReason;
 
 /// The wait before they are asked again after a failure.
@@ -18,7 +18,7 @@ const PEERS_RETRY_DELAY: Duration = Duration::from_secs(5);
 impl Reconciler {
     /// Reads what the others say, where a decision waits for that.
     pub(super) fn read_peers(&mut self) {
-        if self.records.peers == CallState::Busy || !self.engine.needs_peers() {
+        if self.records.peers == CallState::Busy || !self.engine.view().needs_peers() {
             return;
         }
         self.records.peers = CallState::Busy;
@@ -28,12 +28,12 @@ impl Reconciler {
 
     /// Says once of each other source whose statement cannot be read that this is so.
     fn log_unreadable_peers(&mut self, peers: &[PeerSource]) {
-        let own = |peer: &&PeerSource| self.engine.sources().iter().all(|one| one.name != peer.name);
+        let own = |peer: &&PeerSource| self.engine.view().sources().iter().all(|one| one.name != peer.name);
         let others: Vec<PeerSource> = peers.iter().filter(own).cloned().collect();
         let reported = handover::explain_unreadable(&self.records.namespace, &others);
         for why in reported.iter().filter(|why| !self.records.unreadable_peers.contains(why)) {
             tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-            for source in self.engine.source_ids() {
+            for source in self.engine.view().source_ids() {
                 self.record_unreadable_event(source, why.clone());
             }
         }
@@ -45,7 +45,8 @@ impl Reconciler {
             Ok(peers) => {
                 self.records.peers = CallState::None;
                 self.log_unreadable_peers(&peers);
-                for source in self.engine.set_peers(peers, Instant::now()) {
+                self.engine.handle(Input::Peers(peers), Instant::now());
+                for source in self.engine.take_sources_behind() {
                     if let Some(source_task) = &self.sources.requests[source] {
                         let _ = source_task.try_send(SourceTaskRequest::Hint);
                     }

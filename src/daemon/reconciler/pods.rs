@@ -1,8 +1,8 @@
 //! Watches the pods of workloads, only while these roll, and reads the Events about those that
 //! failed.
 //!
-//! A failure goes on with `LoopEvent::FailureEvents`, and `Engine::reject_failed_rollout` rejects
-//! its unit.
+//! A failure goes on with `LoopEvent::FailureEvents`. The engine takes them as
+//! `Input::FailureEvents`, and rejects the unit.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{EventSink, PodWatchHandle, PodsChange, PodsEvent};
-use crate::engine::Uid;
+use crate::engine::{ActingEffect, FailedRollout, Input, StuckPod, Uid};
 use crate::object::{ErrorClass, ObjectId};
 
 /// The time after which a workload that could not be read, and with it the selector of its pods, is
@@ -35,8 +35,7 @@ impl PodWatches {
 
 impl Reconciler {
     /// Opens the watches of what has begun to roll, and closes those of what no longer does.
-    pub(super) fn watch_pods(&mut self) {
-        let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_watch().into_iter().collect();
+    pub(super) fn watch_pods(&mut self, wanted: BTreeMap<ObjectId, Uid>) {
         self.watches.pods.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
             if self.watches.pods.open.contains_key(&id) {
@@ -78,7 +77,9 @@ impl Reconciler {
 
     pub(super) fn handle_pods_event(&mut self, event: PodsEvent) {
         match event.change {
-            PodsChange::Observed(pods) => self.engine.record_pods(&event.id, pods),
+            PodsChange::Observed(pods) => {
+                self.engine.handle(Input::Pods { id: event.id, pods }, Instant::now());
+            }
             PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
                 self.fatal = Some(error.into());
             }
@@ -89,10 +90,10 @@ impl Reconciler {
     }
 
     /// Deletes the pods for which a StatefulSet's controller would wait for ever.
-    pub(super) fn delete_stuck_pods(&mut self, now: Instant) {
-        for pod in self.engine.stuck_pods(now) {
+    pub(super) fn delete_stuck_pods(&mut self, stuck_pods: Vec<ActingEffect<StuckPod>>) {
+        for ActingEffect { source, effect: pod } in stuck_pods {
             tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it forever");
-            let cluster = self.cluster_for(&pod.of).clone();
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
@@ -104,9 +105,9 @@ impl Reconciler {
     }
 
     /// Asks what the Events say about rollouts that have just failed.
-    pub(super) fn ask_about_failures(&mut self) {
-        for (id, event_subjects) in self.engine.take_failed() {
-            let cluster = self.cluster_for(&id).clone();
+    pub(super) fn ask_about_failures(&mut self, failures: Vec<ActingEffect<FailedRollout>>) {
+        for ActingEffect { source, effect: FailedRollout { id, event_subjects } } in failures {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure counts all the same.

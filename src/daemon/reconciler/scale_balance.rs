@@ -5,14 +5,14 @@ use std::time::Instant;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use super::daemon_sets::is_denied;
-use crate::engine::{ScalePurpose, ScaleRequest, ScaleResult};
+use crate::engine::{ActingEffect, Input, ScalePurpose, ScaleRequest, ScaleResult};
 use crate::object::{ErrorClass, count_text};
 
 impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
-    pub(super) fn rescale_due(&mut self, now: Instant) {
-        for due in self.engine.scale_requests(now) {
-            let cluster = self.cluster_for(&due.of).clone();
+    pub(super) fn rescale_due(&mut self, scales: Vec<ActingEffect<ScaleRequest>>) {
+        for ActingEffect { source, effect: due } in scales {
+            let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
                 let scaled = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;
@@ -31,20 +31,20 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
-        if *answer == ScaleResult::Done {
-            let count = due.from.abs_diff(due.to);
-            match due.purpose {
+    pub(super) fn record_scale(&mut self, request: ScaleRequest, result: ScaleResult) {
+        if result == ScaleResult::Done {
+            let count = request.from.abs_diff(request.to);
+            match request.purpose {
                 ScalePurpose::Restore => tracing::info!(
-                    object = %due.of, set = %due.name,
+                    object = %request.of, set = %request.name,
                     "gave the old template {}: a scale had given that to the one that a step holds", count_text(count, "pod")
                 ),
                 ScalePurpose::RemoveSurplus => tracing::info!(
-                    object = %due.of, set = %due.name,
-                    "took back {count} of {} new pods: the step is {}", due.from, due.step
+                    object = %request.of, set = %request.name,
+                    "took back {count} of {} new pods: the step is {}", request.from, request.step
                 ),
             }
         }
-        self.engine.record_scale(due, answer, Instant::now());
+        self.engine.handle(Input::Scaled { request, result }, Instant::now());
     }
 }

@@ -1,6 +1,7 @@
 //! The reports of sources and discovery, and the watches that follow from them.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -9,7 +10,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
 use super::super::source_task::{ClusterFactReader, SourceTask, SourceTaskRequest};
 use super::{CHANNEL_CAPACITY, Reconciler, RunMode};
-use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
+use crate::engine::{Input, SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, count_text};
 use crate::report::EventReason;
 
@@ -53,44 +54,49 @@ impl Reconciler {
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
-            let (name, files) = (&self.engine.source(source).name, reading.files.len());
+            let (name, files) = (&self.engine.view().source(source).name, reading.files.len());
             let message_id = EventReason::RevisionRead.message_id();
             tracing::info!(source = %name, %revision, files, message_id, "read");
         }
-        let known = &self.engine.source(source).refused;
+        let known = &self.engine.view().source(source).refused;
         let refused = reading.refused.iter().filter(|found| !known.contains(found));
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         // A single pass hands them to its caller, which shows all of them.
         if self.run_mode.is_daemon() {
-            log_errors(&self.engine.source(source).name, found.filter(|found| found.is_error()));
+            log_errors(&self.engine.view().source(source).name, found.filter(|found| found.is_error()));
         }
-        let before = self.engine.last_observation_number();
-        let known = self.engine.source(source).head.clone();
-        let waits = self.engine.prune_decisions(source).next().is_some();
-        self.engine.set_reading(source, reading);
+        let before = self.engine.view().last_observation_number();
+        let known = self.engine.view().source(source).head.clone();
+        let waits = self.engine.view().prune_decisions(source).next().is_some();
+        self.engine.handle(Input::Read { source, reading }, Instant::now());
         self.record_read_event(source, known.as_ref());
         self.sources.attempted.insert(source);
-        let last = self.engine.last_observation_number();
-        if last > before || (waits && known != self.engine.source(source).head) {
+        let last = self.engine.view().last_observation_number();
+        if last > before || (waits && known != self.engine.view().source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
-            let others = self.engine.source_ids().filter(|other| *other != source);
+            let others = self.engine.view().source_ids().filter(|other| *other != source);
             self.sources.due_observations.extend(others.map(|other| (other, last)));
         }
         let store = &mut self.records.inventories[source];
-        let lacks_location =
-            self.engine.source(source).inventory.as_ref().is_some_and(|inventory| inventory.lacks_location);
+        let lacks_location = self
+            .engine
+            .view()
+            .source(source)
+            .inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.lacks_location);
         let is_complete = store.names_all(&touched) && !lacks_location;
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
-        let informer_group = self.engine.source(source).informer_group;
+        let informer_group = self.engine.view().source(source).informer_group;
         self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
         self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
         if scalable {
             self.watches.kinds.watch_scalers(&mut self.engine);
         }
-        if self.engine.source(source).writes == SourceWrites::Observed {
+        if self.engine.view().source(source).writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
@@ -106,7 +112,7 @@ impl Reconciler {
         if std::mem::replace(&mut self.sources.pins, PinState::Current) == PinState::Current {
             return;
         }
-        let revisions = self.engine.revisions();
+        let revisions = self.engine.view().revisions();
         for source_task in self.sources.requests.iter().flatten() {
             let _ = source_task.try_send(SourceTaskRequest::Pin(revisions.clone()));
         }
@@ -115,7 +121,7 @@ impl Reconciler {
     /// Takes the kinds that discovery found.
     pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
         self.watches.kinds.set_kinds(kinds, &mut self.engine);
-        self.engine.set_scopes(self.watches.kinds.kind_scopes());
+        self.engine.handle(Input::Scopes(self.watches.kinds.kind_scopes()), Instant::now());
         if self.run_mode.is_daemon() {
             self.watches.kinds.watch_inventories(&self.records.namespace);
             self.watches.kinds.watch_orders(&self.records.namespace);
@@ -135,7 +141,7 @@ impl Reconciler {
                     let source_task = source_task.with_facts(facts);
                     let source_task = source_task.with_last_check(self.telemetry.history.last_check(source));
                     let source_task = source_task.with_versions(self.watches.kinds.served_versions());
-                    match self.engine.source(source).lifecycle {
+                    match self.engine.view().source(source).lifecycle {
                         SourceLifecycle::Active => {
                             self.tasks.keep("the reader of a source", source_task.run(from_loop));
                         }

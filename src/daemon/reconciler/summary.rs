@@ -122,7 +122,7 @@ impl Reconciler {
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
-        let summaries = self.engine.source_ids().zip(&status.sources).map(|(source, status)| {
+        let summaries = self.engine.view().source_ids().zip(&status.sources).map(|(source, status)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source.position()).cloned().unwrap_or_default();
             let summarize = || {
                 StatusSummary::of(status, &of(&unwell), &of(&left_alone))
@@ -141,7 +141,7 @@ impl Reconciler {
     pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
-        let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
+        let changed = self.engine.view().source_ids().zip(self.status_summaries(&status, now)).filter_map(
             |(source, summary)| {
                 let known = self.records.inventories.get(source.position())?.inventory.inventory()?;
                 if self.is_left_to_others(source, &known.data) {
@@ -152,7 +152,7 @@ impl Reconciler {
                 if *known != wanted {
                     self.status_author().write_to(&mut wanted.data);
                 }
-                let source = self.engine.source(source);
+                let source = self.engine.view().source(source);
                 (*known != wanted && source.writes != SourceWrites::Observed).then_some((
                     &source.name,
                     known,
@@ -176,7 +176,7 @@ impl Reconciler {
     ///
     /// A record that another process has written meanwhile is kept by that one.
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
-        let state = self.engine.source(source);
+        let state = self.engine.view().source(source);
         let is_complete = state.head.is_some()
             && state.prune != PrunePolicy::Partial
             && state.lifecycle == SourceLifecycle::Active;
@@ -188,7 +188,7 @@ impl Reconciler {
     /// Returns whether a ConfigMap does not say yet which revision was reported to have settled.
     /// That does not wait: until it is there, whoever comes after this process reports it again.
     fn is_settling(&self) -> bool {
-        let summaries = self.engine.source_ids().zip(&self.telemetry.summary.per_source);
+        let summaries = self.engine.view().source_ids().zip(&self.telemetry.summary.per_source);
         let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
         let mut known = known
             .map(|(source, summary)| (summary, summary.clone().with_settled(self.settled_revision(source))));
@@ -200,7 +200,7 @@ impl Reconciler {
         // A single pass has observed all that it could when it ends.
         let has_observed = || !self.run_mode.is_daemon() || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
-            || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
+            || (status.incomplete.is_some() && !self.engine.view().source(source).is_unread())
             || (status.revision.is_some() && has_observed())
             || self.telemetry.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }

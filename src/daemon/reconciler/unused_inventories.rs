@@ -16,7 +16,7 @@ impl Reconciler {
     /// Returns whether nothing needs the inventory of a single pass, which does not exist: its
     /// source has nothing, and no write waits for it.
     pub(super) fn needs_no_inventory(&self, source: SourceId) -> bool {
-        let state = self.engine.source(source);
+        let state = self.engine.view().source(source);
         let waits = |reason: &Reason| matches!(reason, Reason::Inventory(name) if *name == state.name);
         !self.run_mode.is_daemon()
             && self.records.inventories[source].inventory == InventoryState::Absent
@@ -30,7 +30,7 @@ impl Reconciler {
         if self.run_mode.is_daemon() {
             return;
         }
-        for source in self.engine.source_ids() {
+        for source in self.engine.view().source_ids() {
             let Some(inventory) = self.unused_inventory(source).cloned() else { continue };
             self.remove_inventory(source, &inventory).await;
             // Nothing more is written to it.
@@ -40,7 +40,7 @@ impl Reconciler {
 
     fn unused_inventory(&self, source: SourceId) -> Option<&InventoryObject> {
         let store = &self.records.inventories[source];
-        let has_nothing = self.engine.source(source).live_counts().kinds().next().is_none();
+        let has_nothing = self.engine.view().source(source).live_counts().kinds().next().is_none();
         let is_unused =
             store.was_absent && has_nothing && self.writes.is_empty() && self.has_written_nothing();
         store.inventory.inventory().filter(|_| is_unused)
@@ -55,7 +55,7 @@ impl Reconciler {
     }
 
     async fn remove_inventory(&self, source: SourceId, inventory: &InventoryObject) {
-        let (cluster, name) = (&self.executor.cluster, &self.engine.source(source).name);
+        let (cluster, name) = (&self.executor.cluster, &self.engine.view().source(source).name);
         let group_kind = GroupKind::new("", "ConfigMap");
         if let (Some(kind), Some((uid, version))) =
             (self.watches.kinds.served_kind(&group_kind), &inventory.known)

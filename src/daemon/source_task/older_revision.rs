@@ -1,8 +1,8 @@
 //! Contents of older revisions, for rollbacks, repairs and undos.
 //!
-//! `Engine::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
-//! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes to
-//! `Engine::record_older_content`. That to an undo is a `LoopEvent::UndoTargetRead`.
+//! `View::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
+//! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes in as
+//! `Input::OlderContent`. That to an undo is a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a

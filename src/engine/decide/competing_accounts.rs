@@ -154,7 +154,7 @@ impl Engine {
     }
 
     /// Returns the objects that a source wants and that another account has, each with its finding.
-    pub(crate) fn contested_findings(
+    pub(in crate::engine) fn contested_findings(
         &self,
         source: SourceId,
     ) -> impl Iterator<Item = (&ObjectId, Diagnostic)> {

@@ -72,7 +72,7 @@ pub(crate) enum ActionResult {
 
 impl Engine {
     /// Takes over what came of a write.
-    pub(crate) fn record_result(
+    pub(in crate::engine) fn record_result(
         &mut self,
         id: &ObjectId,
         action: &Action,
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Returns how many objects may not be written.
-    pub(crate) fn count_denied(&self) -> usize {
+    pub(in crate::engine) fn count_denied(&self) -> usize {
         self.denied_writes.values().map(std::collections::BTreeSet::len).sum()
     }
 

@@ -146,7 +146,7 @@ pub(crate) struct PriorSource {
 impl Engine {
     /// Returns the other source of this process that an object is decided on for, as seen from one
     /// that wants or has it. None where it is decided on for that one.
-    pub(crate) fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
+    pub(in crate::engine) fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
         let entry = self.entry(id)?;
         let is_wanted = entry.targets.iter().any(|(one, _)| *one == source);
         if is_wanted {
@@ -230,7 +230,11 @@ impl Engine {
 
     /// Returns the objects of a source that somebody asks to leave alone, each with the word that
     /// asks.
-    pub(crate) fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
+    pub(in crate::engine) fn opt_outs(
+        &self,
+        source: SourceId,
+        now: Instant,
+    ) -> BTreeMap<ObjectId, &'static str> {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.objects_with_intents.iter().filter_map(|id| {
             let intents = self.intents(id)?;

@@ -111,6 +111,9 @@ pub(in crate::engine) struct Handover {
     pub(super) requested_back: BTreeMap<ObjectId, Instant>,
     /// The requests to observe sources once more.
     pub(super) observations: ObservationRequests,
+    /// The sources of this process that may be behind another one of their repository, until they
+    /// were taken.
+    pub(in crate::engine) sources_behind: Vec<SourceId>,
 }
 
 impl Handover {
@@ -143,20 +146,24 @@ impl Handover {
 impl Engine {
     /// Requires the answers of the other sources of the cluster before anything is deleted or taken
     /// over.
-    pub(crate) fn require_peer_consent(&mut self) {
+    pub(in crate::engine) fn require_peer_consent(&mut self) {
         self.handover.consults_peers = true;
     }
 
     /// Ends the questions to other sources, as their answers cannot be read. A plan reports that,
     /// and writes nothing.
-    pub(crate) fn ignore_peers(&mut self) {
+    pub(in crate::engine) fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.mark_prunes_stale();
     }
 
     /// Returns a source of another process that may still come to want an object, though it does
     /// not request it now.
-    pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    pub(in crate::engine) fn possible_competitor(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
         let found = self
             .peers()
@@ -165,12 +172,12 @@ impl Engine {
     }
 
     /// Takes over what the sources of the cluster are called, by the ids of their inventories.
-    pub(crate) fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+    pub(in crate::engine) fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
         self.handover.names = names;
     }
 
     /// Takes over which repository a source follows.
-    pub(crate) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
+    pub(in crate::engine) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
         self.sources[source].prunes.mark_stale();
     }
@@ -181,13 +188,13 @@ impl Engine {
     }
 
     /// Returns whether what the other sources say is to be read now.
-    pub(crate) fn needs_peers(&self) -> bool {
+    pub(in crate::engine) fn needs_peers(&self) -> bool {
         !self.handover.asking.is_empty() || self.handover.observations.is_expected
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub(crate) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+    pub(in crate::engine) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.inventory_ids.contains(&peer.inventory_id));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
@@ -490,7 +497,7 @@ impl Engine {
 
     /// Returns in words from whom a write takes its object over; none where that is nobody's, or
     /// its own source's.
-    pub(crate) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    pub(in crate::engine) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }

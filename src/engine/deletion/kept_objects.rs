@@ -48,7 +48,7 @@ impl KeptObjects {
 
 impl Engine {
     /// Returns the objects of a source that its inventory is to record as kept.
-    pub(crate) fn kept_objects(&self, source: SourceId) -> KeptObjects {
+    pub(in crate::engine) fn kept_objects(&self, source: SourceId) -> KeptObjects {
         let state = &self.sources[source];
         let mut kept = state.inventory.as_ref().map(|recorded| recorded.kept.clone()).unwrap_or_default();
         lookup_counts::count(kept.timings.len());

@@ -56,7 +56,7 @@ pub(crate) struct DroppedObject {
 impl Engine {
     /// Returns the objects that are to be searched for in other folders before a source deletes them.
     /// None where nothing is to be searched for, or not all is known yet.
-    pub(crate) fn objects_to_search(&self, source: SourceId) -> Option<Vec<DroppedObject>> {
+    pub(in crate::engine) fn objects_to_search(&self, source: SourceId) -> Option<Vec<DroppedObject>> {
         let is_due = self.sources[source].moved == MovedObjects::Unsearched;
         if !is_due || self.unready_blocker(source).is_some() {
             return None;
@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// Takes over what a search has found.
-    pub(crate) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
+    pub(in crate::engine) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
         self.sources[source].moved = moved;
         self.sources[source].prunes.mark_stale();
     }

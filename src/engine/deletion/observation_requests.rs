@@ -94,7 +94,7 @@ pub(in crate::engine) struct ObservationRequests {
 
 impl Engine {
     /// Enables the answers of this process to observation requests of others.
-    pub(crate) fn answer_observation_requests(&mut self) {
+    pub(in crate::engine) fn answer_observation_requests(&mut self) {
         self.handover.observations.service = SourceService::Daemon;
     }
 
@@ -105,7 +105,7 @@ impl Engine {
 
     /// Notes that another source may ask for an observation, so that the others' statements are
     /// read again.
-    pub(crate) fn expect_observation_request(&mut self) {
+    pub(in crate::engine) fn expect_observation_request(&mut self) {
         let observations = &mut self.handover.observations;
         observations.is_expected = observations.service == SourceService::Daemon;
     }

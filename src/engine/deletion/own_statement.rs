@@ -20,7 +20,7 @@ impl Engine {
     ///
     /// An object that was given up then, or requested again, may still be taken over by that old
     /// statement. So it is requested for a time where it is wanted.
-    pub(crate) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
+    pub(in crate::engine) fn restore_statement(&mut self, source: SourceId, recorded: &SourceStatement) {
         self.recall_observations(source, recorded);
         let mut statement = recorded.released.clone();
         if let TakeoverRequests::Listed(requests) = &recorded.takeover_requests {
@@ -41,7 +41,7 @@ impl Engine {
     /// Returns the statement of a source for the others, where it can be made. `recorded` is its
     /// present one, and stays where it holds. Only a tidy statement takes back requests that are
     /// met.
-    pub(crate) fn statement(
+    pub(in crate::engine) fn statement(
         &self,
         source: SourceId,
         recorded: Option<&SourceStatement>,
@@ -145,7 +145,11 @@ impl Engine {
 
     /// Returns whether a statement requests anything that it needs no more: a tidy one takes
     /// that back.
-    pub(crate) fn has_excess_requests(&self, source: SourceId, recorded: &SourceStatement) -> bool {
+    pub(in crate::engine) fn has_excess_requests(
+        &self,
+        source: SourceId,
+        recorded: &SourceStatement,
+    ) -> bool {
         if recorded.observation_request.is_some() && self.observation_request(source).is_none() {
             return true;
         }
@@ -214,7 +218,7 @@ impl Engine {
 
     /// Returns whether all is known that a statement depends on: what the cluster shows of each
     /// kind that it has.
-    pub(crate) fn can_state(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         let mut kinds = state.manifests.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);

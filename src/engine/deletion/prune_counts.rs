@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// Returns whether a change of the newest revision of a source is not done.
-    pub(crate) fn has_unfinished_changes(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn has_unfinished_changes(&self, source: SourceId) -> bool {
         !self.sources[source].unfinished.is_empty()
     }
 

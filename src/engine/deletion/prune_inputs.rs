@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Returns the last prune decisions about the unwanted objects of one source.
-    pub(crate) fn prune_decisions(
+    pub(in crate::engine) fn prune_decisions(
         &self,
         source: SourceId,
     ) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
@@ -38,12 +38,16 @@ impl Engine {
     }
 
     /// Returns the last prune decision about one unwanted object of a source.
-    pub(crate) fn prune_decision_of(&self, source: SourceId, id: &ObjectId) -> Option<&PruneDecision> {
+    pub(in crate::engine) fn prune_decision_of(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<&PruneDecision> {
         self.sources[source].prunes.decisions().get(id)
     }
 
     /// Returns whether a source has objects that it no longer wants.
-    pub(crate) fn has_unwanted(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn has_unwanted(&self, source: SourceId) -> bool {
         self.unwanted_of(source).next().is_some()
     }
 
@@ -55,12 +59,12 @@ impl Engine {
 
     /// Returns the objects that define a custom kind, as sources bring them. Each source may name
     /// one of its own, and only one of them can be established.
-    pub(crate) fn definitions_of(&self, kind: &GroupKind) -> impl Iterator<Item = &ObjectId> {
+    pub(in crate::engine) fn definitions_of(&self, kind: &GroupKind) -> impl Iterator<Item = &ObjectId> {
         self.definitions.get(kind).into_iter().flatten()
     }
 
     /// Returns whether a source brings the definition of a custom kind.
-    pub(crate) fn has_definition(&self, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn has_definition(&self, kind: &GroupKind) -> bool {
         self.definitions.contains_key(kind)
     }
 

@@ -23,7 +23,11 @@ impl Engine {
     }
 
     /// Returns why an object is not deleted and created again, in words that follow "as".
-    pub(crate) fn recreation_blocker(&self, id: &ObjectId, desired: &DesiredObject) -> Option<String> {
+    pub(in crate::engine) fn recreation_blocker(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+    ) -> Option<String> {
         let live = self.live_object(id)?;
         match self.prune_timing(id, live).strictest(desired.traits.prune_timing) {
             PruneTiming::Never => return Some("an annotation keeps it from being deleted".to_owned()),

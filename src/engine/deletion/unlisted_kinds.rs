@@ -19,7 +19,7 @@ const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 
 impl Engine {
     /// Names the namespace of the inventories, for commands that people type.
-    pub(crate) fn set_inventory_namespace(&mut self, namespace: &str) {
+    pub(in crate::engine) fn set_inventory_namespace(&mut self, namespace: &str) {
         self.inventory_namespace = namespace.into();
     }
 
@@ -35,7 +35,7 @@ impl Engine {
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
-    pub(crate) fn unlisted_reason(&self, source: SourceId) -> Option<String> {
+    pub(in crate::engine) fn unlisted_reason(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
             return None;
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Returns whether a kind is wanted that the server has in no version.
-    pub(crate) fn is_unserved(&self, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_unserved(&self, kind: &GroupKind) -> bool {
         self.missing_kind_reason(kind).is_some()
     }
 

@@ -11,27 +11,27 @@ use crate::object::GroupKind;
 impl Engine {
     /// Returns whether objects of a kind may be where no informer of the source watches. One that
     /// the server does not have has none anywhere.
-    pub(crate) fn can_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn can_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.scopes.get(kind) != Some(KindScope::Cluster)
             && self.kind_state(source, kind) != Some(&KindState::Absent)
     }
 
     /// Returns whether a source's inventory names kinds or namespaces that are not watched for it.
     /// Its objects there are not known, so they must not be forgotten.
-    pub(crate) fn has_unwatched(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn has_unwatched(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         inventory.kinds.iter().any(|kind| !self.is_kind_allowed(source, kind))
             || inventory.namespaces.iter().any(|name| !self.is_watching(source, name))
     }
 
     /// Returns what a person should know of a source's inventory, beside its objects.
-    pub(crate) fn inventory_notes(&self, source: SourceId) -> impl Iterator<Item = String> {
+    pub(in crate::engine) fn inventory_notes(&self, source: SourceId) -> impl Iterator<Item = String> {
         self.unlisted_reason(source).into_iter().chain(self.unwatched_namespaces(source))
     }
 
     /// Returns the namespaces of a source's inventory that are not watched for it, and what that
     /// means, in words.
-    pub(crate) fn unwatched_namespaces(&self, source: SourceId) -> Option<String> {
+    pub(in crate::engine) fn unwatched_namespaces(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);
         let outside = inventory.filter(|name| !self.is_watching(source, name)).map(|name| &**name);

@@ -15,7 +15,7 @@ use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
     /// Takes over where the objects of each kind live.
-    pub(crate) fn set_scopes(&mut self, scopes: KindScopes) {
+    pub(in crate::engine) fn set_scopes(&mut self, scopes: KindScopes) {
         self.scopes = scopes;
         self.mark_prunes_stale();
     }
@@ -30,18 +30,18 @@ impl Engine {
     }
 
     /// Returns whether a source may have an object.
-    pub(crate) fn is_allowed(&self, source: SourceId, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_allowed(&self, source: SourceId, id: &ObjectId) -> bool {
         self.allow_violation(source, id).is_none()
     }
 
     /// Returns whether a source may have any object of a kind. Others are not listed for it, and
     /// keep it from nothing.
-    pub(crate) fn is_kind_allowed(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_kind_allowed(&self, source: SourceId, kind: &GroupKind) -> bool {
         self.sources[source].allow.can_allow_kind(kind, self.scopes.get(kind))
     }
 
     /// Returns the kinds of a source's inventory that are listed for it.
-    pub(crate) fn listed_kinds(&self, source: SourceId) -> impl Iterator<Item = &GroupKind> {
+    pub(in crate::engine) fn listed_kinds(&self, source: SourceId) -> impl Iterator<Item = &GroupKind> {
         let inventory = self.sources[source].inventory.iter();
         let kinds = inventory.flat_map(|inventory| &inventory.kinds);
         kinds.filter(move |kind| self.is_kind_allowed(source, kind))

@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Returns the revisions of a source of which is remembered who made them, the newest first.
-    pub(crate) fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
+    pub(in crate::engine) fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
         let (Some(source), Some(inventory_id)) =
             (self.sources.get(number.position()), self.inventory_ids.get(number.position()))
         else {

@@ -181,24 +181,24 @@ pub(in crate::engine) struct SealState {
 
 impl Engine {
     /// Returns the keys that the texts of records are written and read with.
-    pub(crate) fn seals(&self) -> &HashCiphers {
+    pub(in crate::engine) fn seals(&self) -> &HashCiphers {
         &self.configs.sealed.seals
     }
 
     /// Asks for a key, as something has to be sealed or opened.
-    pub(crate) fn request_seal_key(&mut self) {
+    pub(in crate::engine) fn request_seal_key(&mut self) {
         self.configs.sealed.wanted = true;
     }
 
     /// Locks the rollout ledger, which cannot be read without a key: until there is one, nothing
     /// new is begun.
-    pub(crate) fn lock_ledger(&mut self) {
+    pub(in crate::engine) fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
     /// Locks the inventory of a source, which cannot be read without a key: its earlier content may
     /// not hold any more.
-    pub(crate) fn lock_inventory(&mut self, source: SourceId) {
+    pub(in crate::engine) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         self.sources[source].inventory = None;
         self.sources[source].prunes.mark_stale();
@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// Returns the rollout ledger as it was last read or written.
-    pub(crate) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
+    pub(in crate::engine) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }
 
@@ -226,7 +226,7 @@ impl Engine {
     }
 
     /// Returns the blocker of sealing and opening; none where both can be done.
-    pub(crate) fn key_blocker(&self) -> Option<Reason> {
+    pub(in crate::engine) fn key_blocker(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::KeyUnavailable(why.clone())),

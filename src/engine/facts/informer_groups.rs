@@ -193,7 +193,7 @@ impl Engine {
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub(crate) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
+    pub(in crate::engine) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
         let known = self.informer_groups.all.get_mut(listing.informer_group);
         if known.is_some_and(|informer_group| informer_group.take(&listing, state)) {
@@ -202,14 +202,14 @@ impl Engine {
     }
 
     /// Records that the server does not have a kind: nobody can be shown an object of it.
-    pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
+    pub(in crate::engine) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for informer_group in 0..self.informer_groups.all.len() {
             self.set_informer_state(WatchScope::cluster_wide(informer_group, kind), KindState::Absent);
         }
     }
 
     /// Returns whether the informers of a source watch a namespace.
-    pub(crate) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
+    pub(in crate::engine) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
         let informer_group = self.informer_groups.all.get(self.sources[source].informer_group);
         let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
@@ -227,7 +227,7 @@ impl Engine {
     /// Returns the informer group of an object: that of the source that wants it, else the one that
     /// shows it. Else it is that of the source that brought its content. None where there is none of
     /// these.
-    pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
+    pub(in crate::engine) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
         if self.informer_groups.all.len() == 1 {
             return Some(OWN_INFORMER_GROUP);
         }
@@ -241,7 +241,7 @@ impl Engine {
 
     /// Returns the source with whose rights an object is read and written. That is the one that
     /// wants it, else the one that has it, else the one that brought its content.
-    pub(crate) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(in crate::engine) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
@@ -274,12 +274,12 @@ impl Engine {
     }
 
     /// Returns how far the informers of a source have got with a kind.
-    pub(crate) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
+    pub(in crate::engine) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
         self.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
     }
 
     /// Returns whether an informer has listed everything.
-    pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
+    pub(in crate::engine) fn is_listed(&self, listing: &WatchScope) -> bool {
         let informer_group = self.informer_groups.all.get(listing.informer_group);
         let state = informer_group.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
@@ -287,12 +287,12 @@ impl Engine {
 
     /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
     /// known to be in their way.
-    pub(crate) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
 
     /// Returns whether the informers of a source show all that there is of a kind.
-    pub(crate) fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(in crate::engine) fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), Some(KindState::Synced | KindState::Absent))
     }
 

@@ -12,7 +12,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
-    pub(crate) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+    pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.unread_rollbacks {
             let replacement =
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Takes the content of an object in an older revision; none where it cannot be had.
-    pub(crate) fn record_older_content(
+    pub(in crate::engine) fn record_older_content(
         &mut self,
         id: &ObjectId,
         release: &ContentRef,
@@ -68,7 +68,7 @@ impl Engine {
 
     /// Returns the revisions that must stay readable: the newest, and those of contents in force and
     /// of rollback targets.
-    pub(crate) fn revisions(&self) -> BTreeSet<Revision> {
+    pub(in crate::engine) fn revisions(&self) -> BTreeSet<Revision> {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);

@@ -17,7 +17,7 @@ use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Begins the list of an informer: objects that it does not show until its end are gone.
-    pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
+    pub(in crate::engine) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> = self
             .informer_objects
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Ends the list of an informer.
-    pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
+    pub(in crate::engine) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.informer_groups.end(&listing) {
             self.observe_absence_by(listing.informer_group, &id);
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// Takes an object that an informer shows.
-    pub(crate) fn observe_object_by(
+    pub(in crate::engine) fn observe_object_by(
         &mut self,
         informer_group: InformerGroupId,
         id: &ObjectId,
@@ -134,7 +134,7 @@ impl Engine {
 
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
     /// that another one shows is there.
-    pub(crate) fn observe_absence_by(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
+    pub(in crate::engine) fn observe_absence_by(&mut self, informer_group: InformerGroupId, id: &ObjectId) {
         self.remove_expected(informer_group, id);
         if self.is_shown_by_another(informer_group, id) {
             return;
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Takes the answer of a lookup at the API server.
-    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
+    pub(in crate::engine) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
             self.note_release(id, live);
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// Takes the verdict of comparing a content with our entry.
-    pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
+    pub(in crate::engine) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());
@@ -210,7 +210,7 @@ impl Engine {
 impl Engine {
     /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
     /// the informer has not shown yet.
-    pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(in crate::engine) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),
             Some(crate::engine::DirectView::Absent) | None => None,
@@ -238,7 +238,7 @@ impl Engine {
 
     /// Returns whether it is a Job that has ended with the desired content, and need not be there
     /// any more.
-    pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+    pub(in crate::engine) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.target_content().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| {
             self.finished_job_content(id, entry).is_some_and(|hash| desired.has_hash(hash))
@@ -275,14 +275,14 @@ impl Engine {
     }
 
     /// Returns whether this is the content that is wanted of an object.
-    pub(crate) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
+    pub(in crate::engine) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
             .and_then(ObjectEntry::target_content)
             .is_some_and(|(_, desired)| desired.has_hash(hash))
     }
 
     /// Returns the source in whose inventory an object is.
-    pub(crate) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
+    pub(in crate::engine) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
             ObjectOwner::Ours(set) => self.source_of_inventory_id(set),
             _ => None,

@@ -19,7 +19,10 @@ pub(crate) struct RefusedManifest {
 impl Engine {
     /// Returns the objects that a source names and does not get: its allow-list leaves them out, or
     /// another account has them.
-    pub(crate) fn refused_manifests(&self, source: SourceId) -> BTreeMap<&ObjectId, RefusedManifest> {
+    pub(in crate::engine) fn refused_manifests(
+        &self,
+        source: SourceId,
+    ) -> BTreeMap<&ObjectId, RefusedManifest> {
         let disallowed = self.sources[source].manifests.disallowed().map(|object| {
             let (origin, reason) = (object.origin.clone(), object.reason.clone());
             (&object.id, RefusedManifest { origin, reason })

@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Takes over the key for the seals of releases, or that there is none.
-    pub(crate) fn set_release_key(&mut self, key: ReadState<HashKey>) {
+    pub(in crate::engine) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
             ReadState::Value(key)
@@ -156,12 +156,12 @@ impl Engine {
     }
 
     /// Returns whether it is not known yet if there is a key.
-    pub(crate) fn is_reading_release_key(&self) -> bool {
+    pub(in crate::engine) fn is_reading_release_key(&self) -> bool {
         self.proofs.keys.is_empty() && self.proofs.unreadable_reason.is_none()
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
+    pub(in crate::engine) fn release_key_blocker(&self) -> Option<Reason> {
         match &self.proofs.unreadable_reason {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::KeyUnavailable(why.clone())),

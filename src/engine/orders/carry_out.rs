@@ -45,7 +45,7 @@ pub(in crate::engine) enum OrderAnswer {
 /// Reading orders, and what becomes of them.
 impl Engine {
     /// Takes over the orders that are in the orders object of a source.
-    pub(crate) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
+    pub(in crate::engine) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.informer_object(id).is_some() {
                 self.note_object_change(id);
@@ -57,7 +57,7 @@ impl Engine {
 
     /// Returns the tokens of orders that are needed no longer: the inventory says what came of
     /// them, and it has come.
-    pub(crate) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+    pub(in crate::engine) fn finished_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.pending.get(&source) else { return Vec::new() };
         let finished =
             |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
@@ -153,7 +153,7 @@ impl Engine {
 impl Engine {
     /// Does what people have ordered, where that can be done now. To be called at the beginning of
     /// each turn.
-    pub(crate) fn carry_out_orders(&mut self) {
+    pub(in crate::engine) fn carry_out_orders(&mut self) {
         if self.try_carry_out_orders() {
             self.acknowledge_states();
         }
@@ -161,7 +161,7 @@ impl Engine {
 
     /// Does what the pending orders ask for, and no more: a single pass is given confirmations
     /// alone. Returns whether there may have been something to do.
-    pub(crate) fn try_carry_out_orders(&mut self) -> bool {
+    pub(in crate::engine) fn try_carry_out_orders(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
             return false;
         }
@@ -321,7 +321,7 @@ impl Engine {
 
     /// Returns the acknowledgements that a source's inventory should say, where those are not the ones
     /// that it says.
-    pub(crate) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
+    pub(in crate::engine) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
         let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
         answers.peek()?;

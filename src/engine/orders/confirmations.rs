@@ -71,7 +71,7 @@ impl Engine {
 
     /// Returns the confirmed deletions that a source's inventory should say, where those are not the
     /// ones that it says.
-    pub(crate) fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
+    pub(in crate::engine) fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.confirmed;
         if state.withdrawn_confirmations.is_empty() && state.pending_confirmations.is_empty() {
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// Returns the confirmed deletions that are still to come, once everything is known to be seen.
-    pub(crate) fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
+    pub(in crate::engine) fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let mut all = self.recorded_confirmations(source);
         if !all.is_empty() {
             let unwanted = self.unwanted_of(source).filter_map(|id| self.informer_object(id));

@@ -68,7 +68,7 @@ pub(in crate::engine) struct OrderState {
 /// The intents of people for objects.
 impl Engine {
     /// Sets the time of day, for holds that end by themselves.
-    pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+    pub(in crate::engine) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.clear_memo();
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Returns the pause on the live object itself, where its source heeds it.
-    pub(crate) fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
+    pub(in crate::engine) fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
         let intents = self.orders.objects_with_intents.contains(id).then(|| self.intents(id)).flatten()?;
         intents.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
     }
@@ -272,7 +272,7 @@ impl Engine {
 
     /// Returns how many pauses and holds of objects are not acknowledged, as the inventory says
     /// enough of them.
-    pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
+    pub(in crate::engine) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
         if self.orders.objects_with_intents.len() <= MAX_STATES {
             return 0;

@@ -205,12 +205,12 @@ impl Engine {
     }
 
     /// Returns the rollbacks whose contents are to be looked up.
-    pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
+    pub(in crate::engine) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
     /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
-    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
+    pub(in crate::engine) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;

@@ -102,12 +102,12 @@ impl DesiredObject {
 impl Engine {
     /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
     /// so that a key is needed.
-    pub(crate) fn needs_key(&self) -> bool {
+    pub(in crate::engine) fn needs_key(&self) -> bool {
         !self.configs.users.is_empty() || self.needs_seal()
     }
 
     /// Takes over the key for hashes of data.
-    pub(crate) fn set_config_key(&mut self, key: ReadState<HashKey>) {
+    pub(in crate::engine) fn set_config_key(&mut self, key: ReadState<HashKey>) {
         let number = |key: &ReadState<HashKey>| {
             if let ReadState::Value(key) = key { Some(key.number()) } else { None }
         };
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
-    pub(crate) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
+    pub(in crate::engine) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
@@ -143,13 +143,13 @@ impl Engine {
 
     /// Does the same as [`Engine::data_to_watch`]; none where that has not changed since it was
     /// asked for last.
-    pub(crate) fn take_data_to_watch(&mut self) -> Option<BTreeSet<ObjectId>> {
+    pub(in crate::engine) fn take_data_to_watch(&mut self) -> Option<BTreeSet<ObjectId>> {
         std::mem::take(&mut self.configs.rewatch).then(|| self.data_to_watch())
     }
 
     /// Returns the sources whose workloads use the data of an object, or would, were what failed
     /// tried again.
-    pub(crate) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
+    pub(in crate::engine) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
@@ -173,7 +173,7 @@ impl Engine {
 
     /// Takes over the data of an object that is not from git; none where there is no such object.
     /// Data that cannot be read any more are taken to be as they were.
-    pub(crate) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
+    pub(in crate::engine) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
         let known = self.configs.followed.get(id);
         let same = match (known, &data) {
             (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
@@ -189,12 +189,12 @@ impl Engine {
     }
 
     /// Forgets an object that is not followed any more.
-    pub(crate) fn forget_config(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
 
     /// Returns whether something has to be read before it is known what restarts.
-    pub(crate) fn is_reading_data(&self) -> bool {
+    pub(in crate::engine) fn is_reading_data(&self) -> bool {
         let reading =
             |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
         self.is_reading_release_key()
@@ -502,7 +502,7 @@ impl Engine {
     }
 
     /// Returns the names of what has changed, of the objects that the pods of a workload use.
-    pub(crate) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
+    pub(in crate::engine) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
         let uses = self
             .entry(id)
             .and_then(|entry| entry.target_content())

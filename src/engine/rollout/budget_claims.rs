@@ -249,7 +249,7 @@ impl Engine {
     }
 
     /// Records that a write is on its way: it holds its slot from now on.
-    pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
+    pub(in crate::engine) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.clear_memo();
         self.rollouts.writes_in_flight.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
@@ -290,7 +290,7 @@ impl Engine {
     }
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
-    pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
+    pub(in crate::engine) fn set_ledger(&mut self, ledger: RolloutLedger) {
         self.clear_memo();
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
@@ -346,7 +346,7 @@ impl Engine {
 
     /// Records why the rollout ledger cannot be read: nothing new is claimed before a person mends
     /// it.
-    pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
+    pub(in crate::engine) fn set_ledger_unreadable(&mut self, why: &str) {
         self.set_ledger_fault(Some(why.into()));
     }
 
@@ -370,7 +370,7 @@ impl Engine {
 
     /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
     /// [`Engine::set_ledger`] is called again nobody knows its content.
-    pub(crate) fn note_ledger_write(&mut self, next: &RolloutLedger) {
+    pub(in crate::engine) fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.note_write(next);
         self.note_ledger_call();
@@ -394,7 +394,7 @@ impl Engine {
     }
 
     /// Returns the ledger as it should be, where it is not so.
-    pub(crate) fn next_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
@@ -485,7 +485,7 @@ impl Engine {
 impl Engine {
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
-    pub(crate) fn last_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let holder = &self.rollouts.holder;

@@ -14,7 +14,7 @@ use crate::object::ObjectId;
 impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that
     /// another daemon has claimed.
-    pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
+    pub(in crate::engine) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Taken).map(|load| load.id).collect()
     }
 
@@ -209,7 +209,7 @@ pub(crate) struct BudgetUsage {
 
 impl Engine {
     /// Returns the use of the whole cluster's rollout budget.
-    pub(crate) fn usage(&self) -> BudgetUsage {
+    pub(in crate::engine) fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
         let in_flight = loads.iter().filter(|load| load.slot == BudgetSlot::Taken).count();
         let cluster_bound =
@@ -237,7 +237,7 @@ impl Engine {
 
     /// Returns the workloads that roll now, and those that others have claimed, each with what it
     /// takes of the budget. A failed one that stays as it is rolls no more.
-    pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
+    pub(in crate::engine) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| load.slot == BudgetSlot::Taken || self.is_in_progress(&load.id);
         let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));

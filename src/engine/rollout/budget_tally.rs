@@ -393,13 +393,13 @@ impl Engine {
 
     /// Returns whether the rollout ledger is to be read again soon, as others may change what a
     /// write waits for.
-    pub(crate) fn waits_for_others(&self) -> bool {
+    pub(in crate::engine) fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.requests.is_empty() && others()
     }
 
     /// Returns whether other processes keep anything in the rollout ledger.
-    pub(crate) fn has_shared_budget(&self) -> bool {
+    pub(in crate::engine) fn has_shared_budget(&self) -> bool {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
@@ -431,7 +431,7 @@ impl Engine {
     }
 
     /// Returns who has claimed a workload, where that is another process.
-    pub(crate) fn other_holder(&self, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn other_holder(&self, id: &ObjectId) -> Option<String> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
         Some(ledger.holder_words(claim))

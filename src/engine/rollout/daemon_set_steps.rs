@@ -113,7 +113,7 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 /// Nodes.
 impl Engine {
     /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
-    pub(crate) fn needs_nodes(&self) -> bool {
+    pub(in crate::engine) fn needs_nodes(&self) -> bool {
         let running = self
             .rollouts
             .in_flight
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// Takes over what is reported about the nodes.
-    pub(crate) fn nodes(&mut self, change: NodeChange) {
+    pub(in crate::engine) fn nodes(&mut self, change: NodeChange) {
         self.rollouts.nodes.take(change);
     }
 }
@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Returns whether a step goes on by itself.
-    pub(crate) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
+    pub(in crate::engine) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
         self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::InProgress)
     }
 
@@ -313,7 +313,7 @@ impl Engine {
 impl Engine {
     /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
     /// Called in each turn, after [`Engine::advance`].
-    pub(crate) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
+    pub(in crate::engine) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.in_flight;
         let running = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
@@ -446,7 +446,12 @@ impl Engine {
     }
 
     /// Records the outcome of an eviction.
-    pub(crate) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
+    pub(in crate::engine) fn record_eviction(
+        &mut self,
+        pod: &PodToEvict,
+        answer: &EvictionOutcome,
+        now: Instant,
+    ) {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Evicted => {

@@ -43,7 +43,7 @@ pub(crate) enum RolloutEventKind {
 
 impl Engine {
     /// Takes the events since the last time, in their order.
-    pub(crate) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
+    pub(in crate::engine) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
         std::mem::take(&mut self.rollouts.events)
     }
 
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// Returns who made a revision of a source, as far as that is known.
-    pub(crate) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
+    pub(in crate::engine) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
         let recorded = || self.rollouts.ledger.as_ref()?.author(&self.inventory_ids[source], revision);
         pending_author.map(|(_, authored)| authored).or_else(recorded)

@@ -39,7 +39,7 @@ impl Engine {
     /// Retires the source of an inventory that this process has served, and that nobody is to serve
     /// any more. Nothing of it waits, and its claims are taken back once their workloads have
     /// rested.
-    pub(crate) fn retire(&mut self, inventory_id: Arc<str>) {
+    pub(in crate::engine) fn retire(&mut self, inventory_id: Arc<str>) {
         self.rollouts.retired_inventories.insert(inventory_id);
         self.rollouts.queue_dirty = true;
     }
@@ -51,7 +51,7 @@ impl Engine {
 
     /// Returns the workloads to look up for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
-    pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
+    pub(in crate::engine) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
             !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Records the workload of another daemon's claim, as a lookup shows it; none where there is no
     /// such object.
-    pub(crate) fn observe_foreign_workload(
+    pub(in crate::engine) fn observe_foreign_workload(
         &mut self,
         id: &ObjectId,
         live: Option<&LiveObject>,
@@ -131,7 +131,7 @@ impl Engine {
 
     /// Records that the workload of another daemon's claim may not be read. The claim counts, which
     /// is shown as soon as it is in the way. Returns whether that is new.
-    pub(crate) fn insert_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+    pub(in crate::engine) fn insert_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
@@ -154,6 +154,18 @@ impl Engine {
         );
         self.rollouts.budget_stale = true;
         true
+    }
+
+    /// Does the same as [`Engine::insert_hidden_workload`], and keeps what is new of it.
+    pub(in crate::engine) fn record_hidden_workload(&mut self, id: ObjectId, why: Arc<str>) {
+        if self.insert_hidden_workload(&id, why) {
+            self.rollouts.newly_hidden.push(id);
+        }
+    }
+
+    /// Takes the workloads of other daemons' claims of which it is new that they may not be read.
+    pub(crate) fn take_newly_hidden(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.rollouts.newly_hidden)
     }
 
     /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are
@@ -198,7 +210,7 @@ impl Engine {
 
     /// Takes over the reason for unreadable claims, and how to mend that; none where
     /// all can be read.
-    pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
+    pub(in crate::engine) fn explain_unread(&mut self, why: Option<Arc<str>>) {
         self.rollouts.budget_stale |= self.rollouts.unreadable_claims_remedy != why;
         self.rollouts.unreadable_claims_remedy = why;
     }

@@ -173,7 +173,7 @@ impl Rollouts {
 impl Engine {
     /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
     /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
-    pub(crate) fn initial_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.recovery.is_needed, self.rollouts.recovery.absent);
         let mut first = ledger.clone();
@@ -183,7 +183,7 @@ impl Engine {
 
     /// Returns whether anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
-    pub(crate) fn relies_on_ledger(&self) -> bool {
+    pub(in crate::engine) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.inventory_ids.contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)

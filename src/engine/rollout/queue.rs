@@ -106,20 +106,25 @@ impl QueuedObjectText {
 
 /// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
     published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time of the last check of the queue.
     last_check: Option<Instant>,
     /// The time of the next check.
-    pub due: Option<Instant>,
+    pub(in crate::engine) due: Option<Instant>,
 }
 
 impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
     /// to be written. To be called in each turn: it compares at most every
     /// [`PUBLICATION_INTERVAL`], and never while nothing has changed.
-    pub(crate) fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn next_ledger(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+    ) -> Option<RolloutLedger> {
         if !engine.rollouts.queue_dirty && !engine.is_to_renew() {
             self.due = None;
             return None;
@@ -146,7 +151,7 @@ impl QueuePublication {
 
     /// Puts the queue into what is about to be written. Where it was published a moment ago only
     /// what is claimed goes out of it: a rollout waits for this write.
-    pub(crate) fn add_to(
+    pub(in crate::engine) fn add_to(
         &mut self,
         engine: &mut Engine,
         mut ledger: RolloutLedger,
@@ -166,7 +171,7 @@ impl QueuePublication {
     }
 
     /// Records that a publication may have failed.
-    pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
+    pub(in crate::engine) fn note_failure(&mut self, engine: &mut Engine) {
         (self.published, engine.rollouts.queue_dirty) = (None, true);
     }
 
@@ -185,7 +190,7 @@ impl QueuePublication {
 impl Engine {
     /// Returns the queue: first the objects that want a slot, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
-    pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
+    pub(in crate::engine) fn rollout_queue(&self) -> Vec<QueuedObject> {
         let slot_verdicts = self.slot_answers();
         let requests = self.rollouts.requests.iter();
         let short: Vec<_> = requests
@@ -210,14 +215,26 @@ impl Engine {
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
+    /// Records that the last publication may have failed.
+    pub(in crate::engine) fn note_publication_failure(&mut self) {
+        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        publication.note_failure(self);
+        self.rollouts.publication = publication;
+    }
+
+    /// Returns when the queue is to be compared next with what was published.
+    pub(in crate::engine) fn next_publication(&self) -> Option<Instant> {
+        self.rollouts.publication.due
+    }
+
     /// Returns the ledger without the queue of this process' sources.
-    pub(crate) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
+    pub(in crate::engine) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
 
     /// Returns the rollout ledger without the queue of this process; none where it has none of
     /// it already.
-    pub(crate) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
+    pub(in crate::engine) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let next = self.without_queue(ledger.clone());
         (next != *ledger).then_some(next)
@@ -266,7 +283,7 @@ impl Engine {
     }
 
     /// Returns our workloads that a step holds, and what each step waits for.
-    pub(crate) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+    pub(in crate::engine) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
         let stepping = self.rollouts.in_flight.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
@@ -284,7 +301,7 @@ impl Engine {
 
     /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
     /// may be healthy.
-    pub(crate) fn is_anything_claimed(&self) -> bool {
+    pub(in crate::engine) fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.in_flight.values();
         rolls.any(|rollout| {
             rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken && rollout.failed.is_none()

@@ -23,6 +23,7 @@ use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
+use crate::engine::rollout::queue::QueuePublication;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -81,6 +82,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
+    /// Those of them that may not be read, until that was reported.
+    pub(in crate::engine) newly_hidden: Vec<ObjectId>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
@@ -107,6 +110,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) retired_inventories: BTreeSet<Arc<str>>,
     /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
+    /// The published part of the queue.
+    pub(in crate::engine) publication: QueuePublication,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
 }
@@ -228,12 +233,12 @@ impl Rollouts {
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
-    pub(crate) fn set_holder(&mut self, holder: &str) {
+    pub(in crate::engine) fn set_holder(&mut self, holder: &str) {
         self.rollouts.holder = holder.into();
     }
 
     /// Takes over the mark of this host's clock: those of other hosts may be wrong by minutes.
-    pub(crate) fn set_clock_mark(&mut self, mark: &str) {
+    pub(in crate::engine) fn set_clock_mark(&mut self, mark: &str) {
         self.rollouts.starts.set_clock_mark(mark);
     }
 
@@ -379,7 +384,7 @@ impl Engine {
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub(in crate::engine) fn advance(&mut self, now: Instant) {
         self.clear_memo();
         self.end_holds(now);
         self.requeue_config_consumers();
@@ -442,7 +447,7 @@ impl Engine {
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
-    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
+    pub(in crate::engine) fn next_due(&self, now: Instant) -> Option<Instant> {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
@@ -492,12 +497,12 @@ impl Engine {
 
     /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
     /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
-    pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+    pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.newly_failed)
     }
 
     /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
-    pub(crate) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
+    pub(in crate::engine) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
@@ -507,7 +512,7 @@ impl Engine {
 
     /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
     /// roll, the ones of ours first.
-    pub(crate) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
+    pub(in crate::engine) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
         let running = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = running.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
@@ -517,7 +522,7 @@ impl Engine {
     }
 
     /// Records the pods of a workload, as they are now.
-    pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+    pub(in crate::engine) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         let rollout = self.rollouts.in_flight.get(id);
         let is_changed = rollout
             .zip(self.live_object(id))
@@ -539,12 +544,12 @@ impl Engine {
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
-    pub(crate) fn is_any_in_progress(&self) -> bool {
+    pub(in crate::engine) fn is_any_in_progress(&self) -> bool {
         self.rollouts.in_flight.values().any(|rollout| rollout.failed.is_none())
     }
 
     /// Returns whether the rollout of a workload goes on, and will end by itself.
-    pub(crate) fn is_in_progress(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_in_progress(&self, id: &ObjectId) -> bool {
         self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_none())
     }
 }

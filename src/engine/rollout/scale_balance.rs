@@ -214,7 +214,7 @@ impl Engine {
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
-    pub(crate) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
+    pub(in crate::engine) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.in_flight;
         self.rollouts.surplus_corrections.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
@@ -264,7 +264,7 @@ impl Engine {
     }
 
     /// Records the result of scaling a ReplicaSet.
-    pub(crate) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
+    pub(in crate::engine) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
         let Some(correction) = self.rollouts.surplus_corrections.get_mut(&due.of) else { return };
         let wait = (correction.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
         (correction.in_flight, correction.wait, correction.until) = (false, wait, Some(now + wait));

@@ -39,7 +39,7 @@ pub(crate) struct SteppedWorkload {
 impl Engine {
     /// Returns the workloads of all sources that show the overlay of a step, whatever it waits for.
     /// A step that was just written counts, although no informer has shown it yet.
-    pub(crate) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
+    pub(in crate::engine) fn stepped_workloads(&self) -> Vec<SteppedWorkload> {
         let stepped = self.informer_objects().filter_map(|(id, shown)| {
             let live = self.live_object(id).unwrap_or(shown);
             let source = self.source_of(live).filter(|_| is_at_step(live))?;

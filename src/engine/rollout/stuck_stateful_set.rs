@@ -28,7 +28,7 @@ impl Engine {
     /// Returns the pods that are to be deleted now, as they block a rollout of ours. Each is
     /// reported once in each of its versions, so one whose deletion fails is reported again when it
     /// has changed.
-    pub(crate) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
+    pub(in crate::engine) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {

@@ -70,12 +70,12 @@ impl UnitTransfers {
 
 impl Engine {
     /// Notes that the rollout ledger is being read, or written.
-    pub(crate) fn note_ledger_call(&mut self) {
+    pub(in crate::engine) fn note_ledger_call(&mut self) {
         self.rollouts.transfers.sent += 1;
     }
 
     /// Returns whether the rollout ledger is to be read before a workload is taken over.
-    pub(crate) fn needs_ledger_read(&self) -> bool {
+    pub(in crate::engine) fn needs_ledger_read(&self) -> bool {
         let transfers = &self.rollouts.transfers;
         transfers.requested_reads.values().any(|request| transfers.answered <= *request)
     }
@@ -212,7 +212,7 @@ impl Engine {
 
     /// Returns the inventory in which the content was released that an object goes back to, where
     /// that is another source's.
-    pub(crate) fn former_inventory_of(&self, id: &ObjectId) -> Option<Arc<str>> {
+    pub(in crate::engine) fn former_inventory_of(&self, id: &ObjectId) -> Option<Arc<str>> {
         let inventory = self.sources[self.rejecting_source(id)?].inventory.as_ref()?;
         let member = inventory.rejections.iter().find_map(|rejection| rejection.unit.members.get(id))?;
         match &member.rollback_target {

@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
-    pub(crate) fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+    pub(in crate::engine) fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
         let units = self.join_units(objects);
         units.unit_members().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }

@@ -83,21 +83,28 @@ impl Harness {
             paused: self.world.paused.clone(),
             ..Inventory::default()
         };
-        engine.set_inventory(FIRST, inventory);
-        engine.take_orders(FIRST, self.world.orders.clone());
-        engine.set_clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
+        let (orders, ledger) = (self.world.orders.clone(), self.world.ledger.clone());
+        let wall = jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch);
+        engine.handle(Input::Inventory { source: FIRST, inventory }, self.now);
+        engine.handle(Input::Ordered { source: FIRST, orders }, self.now);
+        engine.handle(Input::Clock(wall), self.now);
         for kind in &kinds {
-            engine.set_kind_availability(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Served);
-            engine.list_started(kind);
+            let gvk = Gvk::new(&kind.group, "v1", &kind.kind);
+            engine.handle(Input::Discovered { gvk, availability: KindAvailability::Served }, self.now);
+            engine.begin_list(kind);
         }
-        engine.set_ledger(self.world.ledger.clone());
+        engine.handle(Input::Ledger(ledger), self.now);
         for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
             engine.observe_object(id, World::live(id, thing));
         }
         for kind in &kinds {
-            engine.list_complete(kind);
+            engine.end_list(kind);
         }
         engine
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.engine.handle(input, self.now);
     }
 
     pub(super) fn read(&mut self, reading: SourceReading) {
@@ -117,7 +124,7 @@ impl Harness {
         if self.commits.last().is_none_or(|(last, _)| *last != revision) {
             self.commits.push((revision, files));
         }
-        self.engine.set_reading(FIRST, reading);
+        self.handle(Input::Read { source: FIRST, reading });
     }
 
     /// Returns the target of a rollback, as git has it.
@@ -136,7 +143,7 @@ impl Harness {
         self.engine.carry_out_orders();
         for undo in self.engine.undo_requests().cloned().collect::<Vec<_>>() {
             let past = self.past(&undo);
-            self.engine.undo_target_read(&undo.token, past);
+            self.handle(Input::UndoTarget { token: undo.token, past });
         }
     }
 
@@ -149,7 +156,11 @@ impl Harness {
         let verb = OrderVerb::parse(verb, argument);
         let order = Order { token: token.into(), verb, object: id.clone(), by: "".into() };
         self.world.orders.push(order);
-        self.engine.take_orders(FIRST, self.world.orders.clone());
+        self.show_orders();
+    }
+
+    fn show_orders(&mut self) {
+        self.handle(Input::Ordered { source: FIRST, orders: self.world.orders.clone() });
     }
 
     /// Takes orders that are spent out of their object; returns whether any were.
@@ -157,7 +168,7 @@ impl Harness {
         let spent = self.engine.finished_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
         if !spent.is_empty() {
-            self.engine.take_orders(FIRST, self.world.orders.clone());
+            self.show_orders();
         }
         !spent.is_empty()
     }
@@ -176,7 +187,7 @@ impl Harness {
     /// Answers what a write would do, as the API server would.
     fn foresee(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         self.world.dry_runs += 1;
-        let outcome = match self.world.things.get(id) {
+        let result = match self.world.things.get(id) {
             None => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
             Some(thing) => {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
@@ -194,7 +205,8 @@ impl Harness {
                 })
             }
         };
-        self.engine.record_result(id, &Action::DryRun(apply.clone()), outcome, self.now);
+        let action = Box::new(Action::DryRun(apply.clone()));
+        self.handle(Input::Answered { id: id.clone(), action, result });
     }
 
     /// Decides about one object; what is asked and what is to be claimed for that is claimed first.
@@ -223,7 +235,7 @@ impl Harness {
     /// Answers the questions about failures: no Event says more.
     pub(super) fn deliver_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
-            self.engine.reject_failed_rollout(&id, &[]);
+            self.handle(Input::FailureEvents { id, events: Vec::new() });
         }
     }
 
@@ -233,9 +245,9 @@ impl Harness {
             return;
         }
         if let Some(ledger) = self.engine.next_ledger() {
-            self.engine.note_ledger_write(&ledger);
+            self.handle(Input::LedgerSent(ledger.clone()));
             self.world.ledger = ledger.clone();
-            self.engine.set_ledger(ledger);
+            self.handle(Input::Ledger(ledger));
         }
     }
 
@@ -250,7 +262,7 @@ impl Harness {
                 inventory.acknowledged = acknowledged.unwrap_or(inventory.acknowledged);
                 self.world.rejections.clone_from(&inventory.rejections);
                 self.world.acknowledged.clone_from(&inventory.acknowledged);
-                self.engine.set_inventory(source, inventory);
+                self.handle(Input::Inventory { source, inventory });
             }
         }
     }
@@ -266,7 +278,7 @@ impl Harness {
         match decision.action {
             Action::Nothing => None,
             Action::Forget => {
-                self.engine.drop_entry(id);
+                self.handle(Input::Forgotten(id.clone()));
                 None
             }
             Action::Lookup => {
@@ -274,7 +286,7 @@ impl Harness {
                     Some(thing) => DirectView::Found(Box::new(World::live(id, thing))),
                     None => DirectView::Absent,
                 };
-                self.engine.record_lookup(id, view);
+                self.handle(Input::LookedUp { id: id.clone(), view });
                 None
             }
             Action::CompareCached(desired, variant) | Action::CompareLive(desired, variant) => {
@@ -290,9 +302,10 @@ impl Harness {
                 None
             }
             action @ (Action::Apply(_) | Action::Delete(..)) => {
-                self.engine.note_dispatch(id, &action);
-                let outcome = self.world.perform(id, &action);
-                self.engine.record_result(id, &action, outcome, self.now);
+                self.handle(Input::Dispatched { id: id.clone(), action: action.clone() });
+                let result = self.world.perform(id, &action);
+                let answered = Box::new(action.clone());
+                self.handle(Input::Answered { id: id.clone(), action: answered, result });
                 Some(action)
             }
         }
@@ -311,24 +324,23 @@ impl Harness {
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldOwnership::Complete } else { FieldOwnership::Lost(lost) };
         let (content, overlay) = (variant.hash(desired), variant.overlay);
-        self.engine.record_coverage(
-            id,
-            VerifiedOwnership {
-                content,
-                overlay,
-                config_stamp: variant.config_stamp,
-                managed_fields,
-                value_digest,
-                cover,
-            },
-        );
+        let verified = VerifiedOwnership {
+            content,
+            overlay,
+            config_stamp: variant.config_stamp,
+            managed_fields,
+            value_digest,
+            cover,
+        };
+        self.handle(Input::Compared { id: id.clone(), verified });
     }
 
     pub(super) fn read_contents(&mut self) {
         for (revision, wanted) in self.engine.unread_contents() {
             for (id, hash) in wanted {
                 let release = ContentRef { hash, revision: revision.clone() };
-                self.engine.record_older_content(&id, &release, self.history.get(&hash).cloned());
+                let content = self.history.get(&hash).cloned();
+                self.handle(Input::OlderContent { id, release, content });
             }
         }
     }
@@ -381,7 +393,7 @@ impl Harness {
         match dirty.split_first() {
             Some((first, rest)) => {
                 for id in rest {
-                    self.engine.mark_dirty(id);
+                    self.handle(Input::Marked(id.clone()));
                 }
                 self.step(&first.clone());
             }

@@ -58,6 +58,7 @@ mod repair_refusal;
 mod restart;
 mod restart_faults;
 mod rollback;
+mod rollback_walk;
 mod rollout_events;
 mod rollout_questions;
 mod rollouts;

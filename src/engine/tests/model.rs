@@ -165,7 +165,7 @@ impl<'a> ExhaustiveModel<'a> {
         self.harness.world.events.clear();
         self.harness.engine = self.harness.fresh_with(self.case.budget());
         self.read();
-        self.harness.engine.mark_all();
+        self.harness.engine.handle(Input::Resynced, self.harness.now);
     }
 
     fn wanted(&self, number: usize) -> ContentHash {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::harness::Harness;
 use super::world::{AuditEntry, config, desired, reading, workload};
-use crate::engine::{Action, SourceReading};
+use crate::engine::{Action, Input, SourceReading};
 use crate::object::ObjectId;
 
 /// A possible event.
@@ -158,13 +158,13 @@ impl Simulation {
         self.harness.world.events.clear();
         let kinds: BTreeSet<_> = objects().iter().map(ObjectId::group_kind).collect();
         for kind in kinds {
-            self.harness.engine.list_started(&kind);
+            self.harness.engine.begin_list(&kind);
             for (id, thing) in &self.harness.world.things {
                 if id.group_kind() == kind && thing.labelled {
                     self.harness.engine.observe_object(id, super::world::World::live(id, thing));
                 }
             }
-            self.harness.engine.list_complete(&kind);
+            self.harness.engine.end_list(&kind);
         }
     }
 
@@ -205,7 +205,7 @@ impl Simulation {
         self.read_all();
         self.relist();
         self.harness.pass_time(Duration::from_mins(2));
-        self.harness.engine.mark_all();
+        self.harness.engine.handle_now(Input::Resynced);
         self.harness.settle();
         for (id, content) in &self.wanted {
             let thing = self.harness.world.things.get(id).unwrap_or_else(|| panic!("{id} is missing"));
@@ -217,7 +217,7 @@ impl Simulation {
             assert!(!left_over, "{id} is still there");
         }
         let written = self.harness.world.log.len();
-        self.harness.engine.mark_all();
+        self.harness.engine.handle_now(Input::Resynced);
         self.harness.settle();
         assert_eq!(self.harness.world.log.len(), written, "it is not quiet");
     }

@@ -3,7 +3,7 @@
 use crate::object::annotations::{self, RELEASE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::change::ImpactKind;
 use crate::engine::*;
@@ -93,13 +93,15 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
-    engine.set_kind_availability(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Served);
-    engine.list_complete(&maps);
+    let gvk = Gvk::new("", "v1", "ConfigMap");
+    engine.handle_now(Input::Discovered { gvk, availability: KindAvailability::Served });
+    engine.end_list(&maps);
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
         let source = engine.add_source(SourceState::new(name, set, adopt, PrunePolicy::On, radius));
-        engine.set_inventory(source, Inventory { kinds: [maps.clone()].into(), ..Inventory::default() });
-        engine.set_repository(source, repository.clone());
+        let inventory = Inventory { kinds: [maps.clone()].into(), ..Inventory::default() };
+        engine.handle_now(Input::Inventory { source, inventory });
+        engine.handle_now(Input::Repository { source, repository: repository.clone() });
     }
     engine
 }
@@ -355,13 +357,33 @@ impl World {
 }
 
 impl Engine {
+    /// Takes a fact over now.
+    pub(crate) fn handle_now(&mut self, input: Input) {
+        self.handle(input, Instant::now());
+    }
+
+    /// Takes a reading of a source over.
+    pub(crate) fn read(&mut self, source: SourceId, reading: SourceReading) {
+        self.handle_now(Input::Read { source, reading });
+    }
+
     /// Shows an object, as the informer does, where there is only one informer group.
-    pub(in crate::engine) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
-        self.observe_object_by(OWN_INFORMER_GROUP, id, live);
+    pub(crate) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
+        self.handle_now(Input::Seen { informer_group: OWN_INFORMER_GROUP, id: id.clone(), live });
     }
 
     /// Shows that an object is gone, as the informer does, where there is only one informer group.
-    pub(in crate::engine) fn observe_absence(&mut self, id: &ObjectId) {
-        self.observe_absence_by(OWN_INFORMER_GROUP, id);
+    pub(crate) fn observe_absence(&mut self, id: &ObjectId) {
+        self.handle_now(Input::Gone { informer_group: OWN_INFORMER_GROUP, id: id.clone() });
+    }
+
+    /// Begins the list of a kind, where there is only one informer group.
+    pub(crate) fn begin_list(&mut self, kind: &GroupKind) {
+        self.handle_now(Input::ListBegun(kind.into()));
+    }
+
+    /// Ends the list of a kind, where there is only one informer group.
+    pub(crate) fn end_list(&mut self, kind: &GroupKind) {
+        self.handle_now(Input::Listed(kind.into()));
     }
 }

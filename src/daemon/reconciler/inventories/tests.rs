@@ -10,8 +10,8 @@ use super::super::super::setup::{Setup, SourceFiles, SourceSetup};
 use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
-    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, OWN_INFORMER_GROUP, ObjectOwner, OptOutPolicy,
-    PrunePolicy, RepositoryExtent,
+    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, ObjectOwner, OptOutPolicy, PrunePolicy,
+    RepositoryExtent,
 };
 use crate::input::VariableUse;
 use crate::object::annotations;
@@ -83,7 +83,7 @@ impl Reconciler {
 
     /// Returns the location whose objects are not deleted before a person confirms it.
     fn other_location(&self) -> Option<&str> {
-        self.engine.source(FIRST).inventory.as_ref().unwrap().other_location.as_deref()
+        self.engine.view().source(FIRST).inventory.as_ref().unwrap().other_location.as_deref()
     }
 }
 
@@ -120,16 +120,16 @@ async fn a_lost_inventory_becomes_one_of_here_once_all_kinds_are_seen_and_all_th
         let mut reconciler = looped().await;
         reconciler.change(Change::Lost);
         let wanted = reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]);
-        reconciler.engine.set_reading(FIRST, wanted);
-        reconciler.engine.list_started(&maps);
+        reconciler.engine.read(FIRST, wanted);
+        reconciler.engine.begin_list(&maps);
         let owner = ObjectOwner::Ours(cluster::inventory_id_of("rhumb-system", "shop").into());
         for name in [Some("a"), has_unwanted.then_some("b")].into_iter().flatten() {
             let thing = WorldObject::settled(desired(&config(name), 1, name).hash, "r1", 1);
             let live = LiveObject { owner: owner.clone(), ..World::live(&config(name), &thing) };
-            reconciler.engine.observe_object_by(OWN_INFORMER_GROUP, &config(name), live);
+            reconciler.engine.observe_object(&config(name), live);
         }
         if is_listed {
-            reconciler.engine.list_complete(&maps);
+            reconciler.engine.end_list(&maps);
         }
         reconciler.find_origins();
         // As when it is read again.

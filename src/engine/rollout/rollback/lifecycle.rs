@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// Returns the source whose inventory rejects the content that it wants of an object.
-    pub(crate) fn rejecting_source(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(in crate::engine) fn rejecting_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.source_ids().find(|source| self.sources[*source].rejected_objects.contains(id))
     }
 

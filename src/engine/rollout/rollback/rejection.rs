@@ -227,7 +227,7 @@ impl ObjectRejection {
 impl Engine {
     /// Returns the rejections that a source's inventory should record; none where it records
     /// exactly these.
-    pub(crate) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
+    pub(in crate::engine) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known
