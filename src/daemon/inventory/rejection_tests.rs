@@ -1,11 +1,11 @@
 //! Rejections in an inventory: their seals, and how long they stay.
 
-use super::tests::having_one_too_many;
+use super::tests::{having_one_too_many, set_inventory};
 use super::*;
 use crate::engine::tests::world::{FIRST, SET, config, desired, following, id, reading};
 use crate::engine::{
-    AdoptPolicy, ContentRef, HashKey, ReadState, RejectionAction, ReleaseUnit, RepositoryIdentity,
-    RollbackTarget, RolloutLedger, UnitMember,
+    AdoptPolicy, ContentRef, Engine, HashKey, Input, ReadState, RejectionAction, ReleaseUnit,
+    RepositoryIdentity, RollbackTarget, RolloutLedger, UnitMember,
 };
 use crate::object::ContentHash;
 
@@ -36,25 +36,29 @@ fn the_hash_of_a_secret_in_an_inventory_is_sealed_once_there_is_a_key() {
     let hashes = [wanted.hash, desired(&secret, 0, "password").hash];
     let plain = rejecting(&secret, hashes[0], hashes[1]);
     let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
-    engine.set_reading(FIRST, reading("r1", &[("password", Some(wanted))]));
-    engine.set_inventory(FIRST, read(Some(&plain), "/srv/a", engine.seals()));
+    engine.read(FIRST, reading("r1", &[("password", Some(wanted))]));
+    let inventory = read(Some(&plain), "/srv/a", engine.view().seals());
+    set_inventory(&mut engine, inventory);
     let write = |engine: &Engine| {
-        wanted_inventory(engine, FIRST, "/srv/a", Some(&plain), InventoryWriteMode::Grow).unwrap()
+        wanted_inventory(engine.view(), FIRST, "/srv/a", Some(&plain), InventoryWriteMode::Grow).unwrap()
     };
-    assert_eq!(seal_status(Some(&plain), engine.seals()), HashCipherStatus::Stale);
-    assert!(!is_to_be_sealed(&engine, Some(&plain)), "there is no key");
+    assert_eq!(seal_status(Some(&plain), engine.view().seals()), HashCipherStatus::Stale);
+    assert!(!is_to_be_sealed(engine.view(), Some(&plain)), "there is no key");
     let written = |engine: &Engine| {
         let text = write(engine).data[REJECTED_KEY].clone();
         hashes.map(|hash| text.contains(&hash.to_string()))
     };
     assert_eq!(written(&engine), [true, true]);
-    engine.set_config_key(ReadState::Value(HashKey::of(&[1; 32]).unwrap()));
-    assert!(is_to_be_sealed(&engine, Some(&plain)) && !is_to_be_sealed(&engine, None));
-    assert!(!is_current(&engine, FIRST, Some(&plain)));
+    engine.handle_now(Input::Key(ReadState::Value(HashKey::of(&[1; 32]).unwrap())));
+    assert!(is_to_be_sealed(engine.view(), Some(&plain)) && !is_to_be_sealed(engine.view(), None));
+    assert!(!is_current(engine.view(), FIRST, Some(&plain)));
     assert_eq!(written(&engine), [false, false]);
     let sealed = write(&engine);
-    assert!(!is_to_be_sealed(&engine, Some(&sealed)));
-    assert_eq!(open_rejections(&sealed, engine.seals()), open_rejections(&plain, engine.seals()));
+    assert!(!is_to_be_sealed(engine.view(), Some(&sealed)));
+    assert_eq!(
+        open_rejections(&sealed, engine.view().seals()),
+        open_rejections(&plain, engine.view().seals())
+    );
 }
 
 #[test]
@@ -64,10 +68,11 @@ fn a_rejection_is_read_and_goes_with_its_key_once_another_content_is_wanted() {
         let known = rejecting(&config("a"), hash(content), hash(good));
         assert_eq!(rejections(&known).len(), 1);
         let (mut engine, _) = having_one_too_many();
-        engine.set_ledger(RolloutLedger::default());
-        engine.set_inventory(FIRST, read(Some(&known), "/srv/a", engine.seals()));
+        engine.handle_now(Input::Ledger(RolloutLedger::default()));
+        let inventory = read(Some(&known), "/srv/a", engine.view().seals());
+        set_inventory(&mut engine, inventory);
         let mode = InventoryWriteMode::Grow;
-        let written = wanted_inventory(&engine, FIRST, "/srv/a", Some(&known), mode).unwrap();
+        let written = wanted_inventory(engine.view(), FIRST, "/srv/a", Some(&known), mode).unwrap();
         assert_eq!(written.data.contains_key(REJECTED_KEY), expected, "{content}");
         assert_eq!(rejections(&written).len(), usize::from(expected), "{content}");
     };

@@ -81,7 +81,7 @@ fn no_name_is_read_as_another_or_as_two() {
 }
 
 /// Hands over the inventory of the only source.
-fn set_inventory(engine: &mut Engine, inventory: Inventory) {
+pub(super) fn set_inventory(engine: &mut Engine, inventory: Inventory) {
     engine.handle_now(Input::Inventory { source: SourceId::new(0), inventory });
 }
 
@@ -437,19 +437,19 @@ fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
 #[test]
 fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
     use crate::engine::tests::world::{FIRST, SET, World, WorldObject, desired, following, id, reading};
-    use crate::engine::{AdoptPolicy, LiveObject, OWN_INFORMER_GROUP, ObjectLifetime, RepositoryIdentity};
+    use crate::engine::{AdoptPolicy, LiveObject, ObjectLifetime, RepositoryIdentity};
     let job = id("batch", "Job", "shop", "migrate");
     let check = |lifetime: ObjectLifetime, finished: bool, shown: u32, expected: bool| {
         let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
         let mut wanted = (*desired(&job, 1, "job")).clone();
         wanted.traits.lifetime = lifetime;
         let hash = wanted.hash;
-        engine.set_reading(FIRST, reading("r1", &[("job", Some(wanted.into()))]));
+        engine.read(FIRST, reading("r1", &[("job", Some(wanted.into()))]));
         let thing = WorldObject::settled(desired(&job, shown, "job").hash, "r1", 1);
         let live = LiveObject { finished, ..World::live(&job, &thing) };
-        engine.observe_object_by(OWN_INFORMER_GROUP, &job, live);
+        engine.observe_object(&job, live);
         let ended: Vec<_> =
-            ended_jobs(&engine, FIRST, std::collections::BTreeMap::new()).into_iter().collect();
+            ended_jobs(engine.view(), FIRST, std::collections::BTreeMap::new()).into_iter().collect();
         let recorded = if expected { vec![(job.clone(), hash)] } else { vec![] };
         assert_eq!(ended, recorded, "{lifetime:?} {finished} {shown}");
     };
@@ -464,32 +464,32 @@ fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
 fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
     use crate::engine::tests::world::{FIRST, config, desired};
     let (mut engine, _) = having_one_too_many();
-    let inventory = engine.source(FIRST).inventory.clone().unwrap();
+    let inventory = engine.view().source(FIRST).inventory.clone().unwrap();
     let finished = [(config("a"), desired(&config("a"), 1, "a").hash)].into();
-    engine.set_inventory(FIRST, Inventory { finished, ..inventory });
-    engine.process_changes();
+    set_inventory(&mut engine, Inventory { finished, ..inventory });
+    engine.poll(Instant::now());
     let recorded = to_write(&engine);
     assert_eq!(recorded.data[FINISHED_JOBS_KEY].lines().count(), 1);
-    assert!(is_current(&engine, FIRST, Some(&recorded)));
+    assert!(is_current(engine.view(), FIRST, Some(&recorded)));
     let mut lacking = recorded;
     lacking.data.remove(FINISHED_JOBS_KEY);
-    assert!(!is_current(&engine, FIRST, Some(&lacking)));
+    assert!(!is_current(engine.view(), FIRST, Some(&lacking)));
     lacking.data.insert(FINISHED_JOBS_KEY.to_owned(), format!("ConfigMap shop/a {}\n", "0".repeat(32)));
-    assert!(!is_current(&engine, FIRST, Some(&lacking)), "it ended with another content");
+    assert!(!is_current(engine.view(), FIRST, Some(&lacking)), "it ended with another content");
 }
 
 #[test]
 fn an_inventory_is_not_current_that_lacks_what_came_of_an_order() {
-    use crate::engine::{Order, OrderVerb};
+    use crate::engine::{Order, OrderReach, OrderVerb};
     let (mut engine, other) = having_one_too_many();
-    engine.process_changes();
+    engine.poll(Instant::now());
     let before = to_write(&engine);
-    assert!(is_current(&engine, SourceId::new(0), Some(&before)));
+    assert!(is_current(engine.view(), SourceId::new(0), Some(&before)));
     let verb = OrderVerb::Confirm(std::sync::Arc::new([Uid("gone".into())].into()));
     let order = Order { token: "1-a".into(), verb, object: other, by: "ann".into() };
-    engine.take_orders(SourceId::new(0), vec![order]);
-    engine.try_carry_out_orders();
-    assert!(!is_current(&engine, SourceId::new(0), Some(&before)));
+    engine.handle_now(Input::Ordered { source: SourceId::new(0), orders: vec![order] });
+    engine.poll_orders(OrderReach::Confirmations);
+    assert!(!is_current(engine.view(), SourceId::new(0), Some(&before)));
     let tokens = acknowledgements(&to_write(&engine)).into_iter().map(|one| one.token.to_string());
     assert_eq!(tokens.collect::<Vec<_>>(), ["1-a"]);
 }
@@ -500,13 +500,13 @@ fn a_kind_that_cannot_be_listed_is_recorded_with_its_first_time_as_long_as_it_ke
     use crate::object::ErrorClass;
     let (mut engine, other) = having_one_too_many();
     let (first, secrets) = (SourceId::new(0), GroupKind::parse("Secret"));
-    let inventory = engine.source(first).inventory.clone().unwrap();
+    let inventory = engine.view().source(first).inventory.clone().unwrap();
     let kinds = [GroupKind::parse("ConfigMap"), secrets.clone()].into();
-    engine.set_inventory(first, Inventory { kinds, ..inventory });
-    engine
-        .set_informer_state(&secrets, KindState::Unobservable("it is denied".into(), ErrorClass::Forbidden));
-    engine.process_changes();
-    let why = engine.unlisted_reason(first).unwrap();
+    set_inventory(&mut engine, Inventory { kinds, ..inventory });
+    let state = KindState::Unobservable("it is denied".into(), ErrorClass::Forbidden);
+    engine.handle_now(Input::InformerState { listing: (&secrets).into(), state });
+    engine.poll(Instant::now());
+    let why = engine.view().unlisted_reason(first).unwrap();
     let recording = |text: &str| InventoryObject {
         data: [(PRUNE_CLOSED_KEY.to_owned(), text.to_owned())].into(),
         ..InventoryObject::default()
@@ -514,12 +514,12 @@ fn a_kind_that_cannot_be_listed_is_recorded_with_its_first_time_as_long_as_it_ke
     let text = to_write(&engine).data[PRUNE_CLOSED_KEY].clone();
     assert!(text.starts_with("since 20") && text.ends_with(&format!(" UTC: {why}")), "{text}");
     let earlier = format!("since 1999-01-01 00:00:00 UTC: {why}");
-    assert_eq!(unlisted_text(&engine, first, Some(&recording(&earlier))), Some(earlier));
+    assert_eq!(unlisted_text(engine.view(), first, Some(&recording(&earlier))), Some(earlier));
     let another = recording("since 1999-01-01 00:00:00 UTC: the server is away");
-    assert_ne!(unlisted_text(&engine, first, Some(&another)), unlisted_reason_of(&another));
-    engine.observe_absence_by(crate::engine::OWN_INFORMER_GROUP, &other);
-    engine.process_changes();
-    assert_eq!(unlisted_text(&engine, first, None), None, "nothing is to go");
+    assert_ne!(unlisted_text(engine.view(), first, Some(&another)), unlisted_reason_of(&another));
+    engine.observe_absence(&other);
+    engine.poll(Instant::now());
+    assert_eq!(unlisted_text(engine.view(), first, None), None, "nothing is to go");
 }
 
 #[test]
@@ -533,9 +533,10 @@ fn one_kind_or_one_namespace_that_nobody_looks_for_keeps_the_location() {
             ..InventoryObject::default()
         };
         let mut engine = watching(seen.0, seen.1);
-        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashCiphers::default()));
+        set_inventory(&mut engine, read(Some(&inventory), here, &HashCiphers::default()));
         let mode = InventoryWriteMode::Exact;
-        let written = wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), mode).unwrap();
+        let written =
+            wanted_inventory(engine.view(), SourceId::new(0), here, Some(&inventory), mode).unwrap();
         assert_eq!(written.annotations[annotations::SOURCE], expected, "{recorded:?}");
     };
     check((&["Node"], &["one"]), (Some(&["one"]), None), here);
@@ -551,9 +552,10 @@ fn a_location_that_an_inventory_names_already_is_not_added_to_it() {
         ..InventoryObject::default()
     };
     let (mut engine, _) = having_one_too_many();
-    engine.set_inventory(SourceId::new(0), read(Some(&known), "/srv/new", &HashCiphers::default()));
+    set_inventory(&mut engine, read(Some(&known), "/srv/new", &HashCiphers::default()));
     for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
-        let wanted = wanted_inventory(&engine, SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
+        let wanted =
+            wanted_inventory(engine.view(), SourceId::new(0), "/srv/new", Some(&known), mode).unwrap();
         assert_eq!(wanted.annotations[annotations::SOURCE], "/srv/old and /srv/new", "{mode:?}");
     }
 }
