@@ -121,8 +121,10 @@ fn retries_late(class: ErrorClass) -> bool {
 
 /// Returns an engine that claims under a name of its own, and knows the time.
 pub(super) fn engine(budget: Budget) -> Engine {
-    let (mut engine, now) = (Engine::new(budget), Instant::now());
+    let mut engine = Engine::new(budget);
     let identity = ProcessIdentity { holder: holder().into(), clock_mark: clock_mark().into() };
+    // The two clocks are read together: the marks of the host come from files.
+    let now = Instant::now();
     engine.handle(Input::Process(identity), now);
     engine.handle(Input::Clock(jiff::Timestamp::now()), now);
     engine

@@ -1,5 +1,5 @@
-//! A failed rollout's way back: each effect that a loop carries out, and each input that answers it,
-//! in their order.
+//! A failed rollout's way back: each effect that a loop carries out, and each input that answers
+//! it, in their order.
 
 use std::collections::BTreeSet;
 
