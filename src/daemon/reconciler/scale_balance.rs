@@ -15,8 +15,8 @@ impl Reconciler {
             let cluster = self.cluster_for_source(source).clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
-                let scaled = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;
-                let answer = match scaled {
+                let result = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;
+                let answer = match result {
                     Ok(()) => ScaleResult::Done,
                     Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
                     Err(error) if is_denied(&error) => {

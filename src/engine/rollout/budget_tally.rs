@@ -488,7 +488,7 @@ mod tests {
             pods_in: [(Arc::from("shop"), 100)].into(),
             unavailable: [(workload("api"), 2)].into(),
             rest: 1,
-            at: Some(Timestamp::UNIX_EPOCH),
+            at: Some("2026-01-01T00:00:00Z".parse().unwrap()),
         }
     }
 

@@ -82,7 +82,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
-    /// Those of them that may not be read, until that was reported.
+    /// The ones among these that may not be read, until that was reported.
     pub(in crate::engine) newly_hidden: Vec<ObjectId>,
     /// Pods that were unavailable when a workload of others was last looked up, and when that was.
     pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
