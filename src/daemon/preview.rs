@@ -42,7 +42,7 @@ pub(crate) async fn preview(
     namespace: &str,
     setup: SourceSetup,
 ) -> Result<Plan, PreviewError> {
-    let (preview, decisions) = decide_all(cluster, namespace, setup).await?;
+    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup)).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn preview_of(
     setup: SourceSetup,
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
-    let (preview, mut decisions) = decide_all(cluster, namespace, setup).await?;
+    let (preview, mut decisions) = Box::pin(decide_all(cluster, namespace, setup)).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_new_ledger_is_relied_on_after_its_delay_and_once_it_lacks_nothing() {
-        let begun = crate::engine::tests::harness::Harness::new(1).now;
+        let begun = crate::engine::tests::world::start_time();
         let check = |since: Option<Instant>, lacks: bool, passed: Duration, expected: Option<u64>| {
             let recovery = LedgerRecovery { since, lacks, ..LedgerRecovery::default() };
             let found = recovery.remaining_time(begun + passed);

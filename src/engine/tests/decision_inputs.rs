@@ -18,8 +18,8 @@ pub(super) fn content(id: &ObjectId, number: u32) -> SharedDesiredObject {
     desired(id, number, &number.to_string())
 }
 
-pub(super) fn paused() -> Option<Reason> {
-    Some(Reason::Paused("it is paused".into()))
+pub(super) fn paused() -> Reason {
+    Reason::Paused("it is paused".into())
 }
 
 /// One object, and all that is known of it.
@@ -188,11 +188,12 @@ fn a_missing_object_is_made_as_the_newest_revision_asks_or_again_as_it_was() {
     let nothing = || missing().with(|scene| scene.entry.accepted = AcceptedContent::Nothing);
     nothing().check("Create 2 of r2, absent");
     // A content that may not be released yet does not keep the one before it from being made again.
-    missing().check_with(|input| input.release_blocker = paused(), "Repair 1 of r1, absent: it is paused");
-    nothing().check_with(|input| input.release_blocker = paused(), "Nothing: it is paused");
-    at_rest().gone().check_with(|input| input.release_blocker = paused(), "Repair 1 of r1, absent");
+    missing()
+        .check_with(|input| input.release_blocker = Some(paused()), "Repair 1 of r1, absent: it is paused");
+    nothing().check_with(|input| input.release_blocker = Some(paused()), "Nothing: it is paused");
+    at_rest().gone().check_with(|input| input.release_blocker = Some(paused()), "Repair 1 of r1, absent");
     for blocked in [missing(), nothing(), at_rest().gone()] {
-        blocked.check_with(|input| input.write_blocker = paused(), "Nothing: it is paused");
+        blocked.check_with(|input| input.write_blocker = Some(paused()), "Nothing: it is paused");
     }
 }
 
@@ -244,10 +245,10 @@ fn what_is_not_seen_is_looked_up_whatever_its_manifest_asks_for() {
 fn a_newer_content_is_written_where_nothing_keeps_it_back() {
     changed().check("Change 2 of r2, uid");
     at_rest().check("Compare");
-    changed().check_with(|input| input.release_blocker = paused(), "Compare: it is paused");
-    changed().check_with(|input| input.write_blocker = paused(), "Compare: it is paused");
+    changed().check_with(|input| input.release_blocker = Some(paused()), "Compare: it is paused");
+    changed().check_with(|input| input.write_blocker = Some(paused()), "Compare: it is paused");
     let complete = || changed().verified(FieldOwnership::Complete);
-    complete().check_with(|input| input.release_blocker = paused(), "Nothing: it is paused");
+    complete().check_with(|input| input.release_blocker = Some(paused()), "Nothing: it is paused");
     for one in [changed(), at_rest()] {
         one.with_live(|live| live.deleting = true).check("Nothing: it is being deleted");
     }
@@ -269,8 +270,8 @@ fn each_verdict_about_our_fields_has_its_consequence() {
     for lost in [RepairImpact::InPlace, RepairImpact::Template] {
         let lost = || of(FieldOwnership::Lost(lost));
         lost().check("Repair 1 of r1, uid");
-        lost().check_with(|input| input.write_blocker = paused(), "Nothing: it is paused");
-        lost().check_with(|input| input.release_blocker = paused(), "Repair 1 of r1, uid");
+        lost().check_with(|input| input.write_blocker = Some(paused()), "Nothing: it is paused");
+        lost().check_with(|input| input.release_blocker = Some(paused()), "Repair 1 of r1, uid");
     }
     // A verdict about another view, content or overlay is none.
     let unknown = |change: &dyn Fn(&mut VerifiedOwnership)| {
@@ -448,7 +449,7 @@ fn what_cannot_be_used_is_reported_and_what_was_there_stays_defended() {
     unusable().check("Compare: it is odd");
     unusable().verified(FieldOwnership::Lost(RepairImpact::InPlace)).check("Repair 1 of r1, uid: it is odd");
     unusable().gone().check("Repair 1 of r1, absent: it is odd");
-    unusable().gone().check_with(|input| input.write_blocker = paused(), "Nothing: it is odd");
+    unusable().gone().check_with(|input| input.write_blocker = Some(paused()), "Nothing: it is odd");
     unusable().with_live(|live| live.deleting = true).check("Nothing: it is being deleted");
     unusable().with_live(|live| live.opt_out = Some("example.com/word")).check("Nothing: it is odd");
     let accepted = |accepted: AcceptedContent| unusable().with(|scene| scene.entry.accepted = accepted);
@@ -531,12 +532,12 @@ fn the_next_step_restarts_pods_and_a_narrower_overlay_does_not() {
     let next = |input: &mut DecisionInput<'_>| input.overlay = Some(RolloutOverlay::Narrow(1));
     let released = |input: &mut DecisionInput<'_>| {
         next(input);
-        input.release_blocker = paused();
+        input.release_blocker = Some(paused());
     };
     held(Plain).check_with(released, "Step 1 of r1, exact, restarts");
     let blocked = |input: &mut DecisionInput<'_>| {
         next(input);
-        input.write_blocker = paused();
+        input.write_blocker = Some(paused());
     };
     held(Plain).check_with(blocked, "Nothing: it is paused");
     let starting = held(Plain).with_live(|live| {
@@ -584,7 +585,7 @@ fn an_immutable_field_has_an_object_made_anew_where_its_manifest_and_the_guard_a
     of(RecreatePolicy::Never).check("Compare: no");
     let allowed = || of(RecreatePolicy::Allowed);
     allowed().check("Delete, Recreate");
-    allowed().check_with(|input| input.write_blocker = paused(), "Compare: no");
+    allowed().check_with(|input| input.write_blocker = Some(paused()), "Compare: no");
     let lost = |input: &mut DecisionInput<'_>| input.recreation_blocker = Some("data are lost".to_owned());
     allowed().check_with(lost, &kept("data are lost"));
     let unproven = allowed().with_live(|live| {

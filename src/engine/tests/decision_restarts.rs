@@ -58,12 +58,12 @@ fn a_restart_waits_for_what_keeps_a_content_back_and_is_no_fight() {
     let restarted = |input: &mut DecisionInput<'_>| input.config_stamp = Some(stamp("2"));
     let held = |input: &mut DecisionInput<'_>| {
         restarted(input);
-        input.release_blocker = paused();
+        input.release_blocker = Some(paused());
     };
     started(Some(stamp("1"))).check_with(held, "Compare: it is paused");
     let blocked = |input: &mut DecisionInput<'_>| {
         restarted(input);
-        input.write_blocker = paused();
+        input.write_blocker = Some(paused());
     };
     started(Some(stamp("1"))).check_with(blocked, "Nothing: it is paused");
     let repaired = || started(Some(stamp("1"))).repaired(&[50, 40, 30, 20, 10]);
@@ -119,7 +119,7 @@ fn an_accepted_content_with_steps_is_not_repaired_under_an_overlay_that_is_not_u
             same_template().with(|scene| scene.entry.accepted = AcceptedContent::Known(Arc::new(known)));
         changed.with_live(|live| live.overlay = RolloutOverlayState::Unreadable)
     };
-    let held = |input: &mut DecisionInput<'_>| input.release_blocker = paused();
+    let held = |input: &mut DecisionInput<'_>| input.release_blocker = Some(paused());
     let steps = Steps::of(&body);
     assert!(steps.is_some());
     accepted(steps).check_with(held, "Nothing: it is paused");

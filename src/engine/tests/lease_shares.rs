@@ -446,7 +446,7 @@ fn whoever_waits_for_a_lease_of_another_wakes_when_it_runs_out() {
     let mut shares = LeaseShares::new("me");
     shares.update(marks("a=you", 1), LeaseMarks::new(), start);
     let end = start + LEASE_DURATION;
-    assert_eq!(shares.next_wake(end - LEASE_LIST_INTERVAL / 2), end);
+    assert_eq!(shares.next_wake(end.checked_sub(LEASE_LIST_INTERVAL / 2).unwrap()), end);
     assert_eq!(shares.next_wake(end), end + LEASE_LIST_INTERVAL);
 }
 
