@@ -586,6 +586,7 @@ fn an_immutable_field_has_an_object_made_anew_where_its_manifest_and_the_guard_a
     let allowed = || of(RecreatePolicy::Allowed);
     allowed().check("Delete, Recreate");
     allowed().check_with(|input| input.write_blocker = Some(paused()), "Compare: no");
+    allowed().check_with(|input| input.release_blocker = Some(paused()), "Compare: it is paused");
     let lost = |input: &mut DecisionInput<'_>| input.recreation_blocker = Some("data are lost".to_owned());
     allowed().check_with(lost, &kept("data are lost"));
     let unproven = allowed().with_live(|live| {

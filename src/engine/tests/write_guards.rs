@@ -1,12 +1,12 @@
 //! A single object is not written because of its inventory, its namespace, or its owner.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::harness::Harness;
 use super::safety::engine;
 use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::*;
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, Revision};
 
 // Nobody would ever look for an object of a kind that no inventory names.
 #[test]
@@ -250,6 +250,54 @@ fn nothing_is_deleted_to_be_created_again_where_it_could_not_be_created() {
         let action = harness.decide(&id).action;
         assert_eq!(matches!(action, Action::Delete(..)), expected, "{lacks_location}: {action:?}");
     }
+}
+
+// Others of its unit may have failed while it waited for the budget. It would be missing for good.
+#[test]
+fn nothing_is_deleted_to_be_created_again_while_its_content_is_rejected() {
+    let (mut harness, id) = refused_change();
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    let good = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let rollback_target = RollbackTarget::Content(good);
+    let member = UnitMember { content: Some(web(2).hash), rollback_target, restarted: None };
+    let members = [(id.clone(), member)].into();
+    let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
+    let rejection = Rejection { unit, action: RejectionAction::Quarantine, cause: "api failed".into() };
+    harness.world.log.clear();
+    let rejections = vec![rejection];
+    harness.engine.set_inventory(FIRST, Inventory { rejections, ..known.clone() });
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    harness.engine.set_inventory(FIRST, known);
+    harness.settle();
+    let made = [AuditEntry::Created(id.clone())];
+    assert!(harness.world.log.ends_with(&made) && harness.world.log.len() == 2, "{:?}", harness.world.log);
+}
+
+#[test]
+fn a_deletion_for_an_immutable_field_is_not_repeated_before_its_time() {
+    let a = config("a");
+    let wanted = |content| {
+        let mut object = (*desired(&a, content, "a")).clone();
+        object.traits.recreate = RecreatePolicy::Allowed;
+        object.into()
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(wanted(1)))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(wanted(2)))]));
+    refuse(&mut harness, &a);
+    let deletion = harness.decide(&a).action;
+    assert!(matches!(deletion, Action::Delete(_, _, DeletionReason::Recreate)), "{deletion:?}");
+    let pause = Duration::from_secs(2);
+    let denied = WriteFailure::Refused("a policy forbids it".into(), RefusalRule::Other, Some(pause));
+    harness.engine.record_result(&a, &deletion, ActionResult::Failed(denied), harness.now);
+    let decision = harness.decide(&a);
+    assert!(!matches!(decision.action, Action::Delete(..)), "{decision:?}");
+    let why = decision.reason.map(|reason| reason.to_string());
+    assert_eq!(why.as_deref(), Some("a policy forbids it; retry in 2 s"));
+    harness.pass_time(pause);
+    assert_eq!(harness.decide(&a).action, deletion);
 }
 
 // Its claim counts the pods of that version.
