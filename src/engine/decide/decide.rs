@@ -365,7 +365,7 @@ pub(super) fn decide_present(
                 defend(input, kept_refusal_reason(input), now)
             }
             RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
-                Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
+                recreate(input, live, now)
             }
             _ => defend(input, refusal, now),
         };
@@ -388,6 +388,15 @@ pub(super) fn decide_present(
         purpose,
         restarts,
     }))
+}
+
+/// Decides for an object that is to be deleted and created again. As long as its new content waits
+/// or is rejected, it would be missing, so it stays as it is.
+fn recreate(input: &DecisionInput<'_>, live: &LiveObject, now: Instant) -> Decision {
+    match input.release_blocker.clone().or_else(|| recent_failure(input, now)) {
+        Some(reason) => defend(input, reason, now),
+        None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate)),
+    }
 }
 
 /// Decides for an object that has the content. Its rollout goes on to the next step, its overlay is
