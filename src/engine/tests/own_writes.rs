@@ -226,3 +226,25 @@ fn of_two_views_of_an_object_the_newer_one_counts() {
         assert_eq!(harness.engine.decide(&a, harness.now).reason, expected, "{rv}");
     }
 }
+
+// The server does not enforce that it is absent, and somebody may have made it while it waited.
+#[test]
+fn an_object_that_was_absent_long_ago_is_looked_up_again_before_it_is_created() {
+    let a = config("a");
+    let check = |seconds: u64, is_looked_up: bool| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        assert_eq!(harness.decide(&a).action, Action::Lookup);
+        harness.step(&a);
+        harness.pass_time(Duration::from_secs(seconds));
+        let action = harness.decide(&a).action;
+        assert_eq!(action == Action::Lookup, is_looked_up, "{seconds} s: {action:?}");
+        harness
+    };
+    check(59, false);
+    let mut harness = check(60, true);
+    let foreign = WorldObject { foreign: true, labelled: false, release: None, ..older_thing(&a, 9) };
+    harness.world.things.insert(a.clone(), foreign);
+    harness.step(&a);
+    assert_eq!(harness.decide(&a).reason, Some(Reason::Owned("Flux Kustomization a/b".into())));
+}
