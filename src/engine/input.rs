@@ -191,7 +191,7 @@ impl Engine {
             Input::Seen { informer_group, id, live } => self.observe_object_by(informer_group, &id, live),
             Input::Gone { informer_group, id } => self.observe_absence_by(informer_group, &id),
             Input::Listed(listing) => self.list_complete(listing),
-            Input::LookedUp { id, view } => self.record_lookup(&id, view),
+            Input::LookedUp { id, view } => self.record_lookup_at(&id, view, now),
             Input::Compared { id, verified } => self.record_coverage(&id, verified),
             Input::Marked(id) => self.mark_dirty(&id),
             Input::Resynced => self.mark_all(),

@@ -1,8 +1,8 @@
 //! The decision about one object: a pure function of the facts.
 //!
 //! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each filter may turn a write into a wait or a dry run, and none makes a write. Some
-//! also note requests in the engine, for example for a slot of the budget:
+//! filters. Each filter may turn a write into a wait, a lookup or a dry run, and none makes a write.
+//! Some also note requests in the engine, for example for a slot of the budget:
 //!
 //! | filter | file | holds back, adds or notes |
 //! |---|---|---|
@@ -11,6 +11,7 @@
 //! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
 //! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
+//! | `require_recent_absence` | `facts/observations.rs` | creations of what was absent long ago |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is
 //! there |
@@ -97,6 +98,7 @@ impl Engine {
         let decision = self.check_peer_consent(id, decision, now);
         let decision = self.apply_pauses(id, decision, now);
         let decision = self.suppress_observed_writes(id, decision);
+        let decision = self.require_recent_absence(id, decision, now);
         let decision = self.require_dry_run(id, decision);
         let decision = self.claim_budget(id, decision);
         let decision = self.require_unit_transfer(id, decision);

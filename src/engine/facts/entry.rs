@@ -185,6 +185,8 @@ pub(crate) struct ObjectEntry {
     pub newest_release: Option<NewestRelease>,
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
+    /// The time at which a lookup showed that there is no such object, as long as that counts.
+    pub absent_since: Option<Instant>,
     /// The lowest version whose view causes an action, and since when: that of our own last write.
     pub min_resource_version: Option<(ResourceVersion, Instant)>,
     /// The last verdict on whether our managedFields entry covers the object, with its inputs.

@@ -5,15 +5,20 @@
 //! decided about again.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
-use crate::engine::decide::decision::ReplicaOwner;
+use crate::engine::decide::decision::{Action, Decision, ReplicaOwner};
 use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwnership, WaitTopic};
 use crate::engine::facts::informer_groups::{
     InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
 };
 use crate::engine::state::{Engine, KindState};
-use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, is_workload};
+use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
 use crate::object::{ContentHash, ObjectId};
+
+/// The age at which the lookup of an object that was not there is repeated before it is created.
+/// Its content may have waited for hours, and one GET is cheap beside a write.
+const ABSENCE_LIFETIME: Duration = Duration::from_mins(1);
 
 impl Engine {
     /// Begins the list of an informer: objects that it does not show until its end are gone.
@@ -160,7 +165,37 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// Takes the answer of a lookup at the API server.
+    /// Takes the answer of a lookup at the API server, which came at this time.
+    pub(in crate::engine) fn record_lookup_at(&mut self, id: &ObjectId, view: DirectView, now: Instant) {
+        self.record_lookup(id, view);
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.absent_since = matches!(entry.direct_view, Some(DirectView::Absent)).then_some(now);
+        }
+    }
+
+    /// Has an object looked up again before it is created, where its absence was seen long ago.
+    ///
+    /// The server does not enforce that it is absent. Somebody may have made it meanwhile, and where
+    /// no value differs the write would take it over, whoever owns it.
+    pub(in crate::engine) fn require_recent_absence(
+        &mut self,
+        id: &ObjectId,
+        decision: Decision,
+        now: Instant,
+    ) -> Decision {
+        let creates =
+            matches!(&decision.action, Action::Apply(apply) if apply.precondition == Precondition::Absent);
+        let is_old = |since: Instant| now.saturating_duration_since(since) >= ABSENCE_LIFETIME;
+        match self.entries.get_mut(id) {
+            Some(entry) if creates && entry.absent_since.is_some_and(is_old) => {
+                (entry.direct_view, entry.absent_since) = (None, None);
+                Decision { action: Action::Lookup, ..decision }
+            }
+            _ => decision,
+        }
+    }
+
+    /// Does the same as [`Engine::record_lookup_at`], at a time that is not known.
     pub(in crate::engine) fn record_lookup(&mut self, id: &ObjectId, mut view: DirectView) {
         if let DirectView::Found(live) = &mut view {
             self.prove(id, live);
