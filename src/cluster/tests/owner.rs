@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::wire::live_of;
 use crate::engine::{ObjectOwner, PruneTiming, ReconcilePolicy};
+use crate::object::truncate;
 
 const SET: &str = "applyset-x-v1";
 
@@ -78,6 +79,18 @@ fn marks_of_others_are_named() {
     foreign(json!({}), json!({ "configmanagement.gke.io/managed": "enabled" }), "Config Sync");
     foreign(json!({}), json!({ "configsync.gke.io/resource-id": "_configmap_shop_a" }), "Config Sync");
     foreign(json!({ "kapp.k14s.io/app": "1700000000" }), json!({}), "kapp app 1700000000");
+}
+
+// Whoever may write the object writes them, and they are in reasons, in the log and in the status.
+#[test]
+fn the_words_for_an_owner_are_bounded() {
+    let long = "x".repeat(200_000);
+    let bound = |text: String| truncate(&text, 512).into();
+    let foreign = ObjectOwner::Foreign(bound(format!("Argo CD Application {long}")));
+    check(json!({}), json!({ "argocd.argoproj.io/tracking-id": long }), json!([]), &[], &foreign);
+    let controlled = ObjectOwner::Controlled(bound(format!("Thing shop/{long}")));
+    let references = json!([{ "kind": "Thing", "name": long, "controller": true }]);
+    check(json!({}), json!({}), references, &[], &controlled);
 }
 
 #[test]
