@@ -3,8 +3,8 @@
 use super::interner::Interner;
 use super::wire::{ManagedFieldsText, ObjectMetadata, OwnerReference};
 use crate::engine::{MetadataMap, ObjectOwner, PruneTiming, ReconcilePolicy, ToolRequests};
-use crate::object::PART_OF;
 use crate::object::annotations;
+use crate::object::{PART_OF, truncate};
 
 const FLUX_KUSTOMIZATION_LABELS: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
@@ -17,6 +17,9 @@ const HELM_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/
 const CONFIG_SYNC_MANAGED_ANNOTATION: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID_ANNOTATION: &str = "configsync.gke.io/resource-id";
 const KAPP_LABEL: &str = "kapp.k14s.io/app";
+
+/// The longest words for an owner, in bytes: a kind, a namespace and a name have at most 400.
+const MAX_OWNER_BYTES: usize = 512;
 
 /// The field by which an object names its controller.
 const CONTROLLER_FIELD: &str = "metadata.ownerReferences";
@@ -51,15 +54,16 @@ pub(super) fn of(
     interner: &Interner,
 ) -> ObjectOwner {
     let member_of = meta.labels.get(PART_OF).map(|set| interner.text(set));
+    let words = |words: &str| interner.text(truncate(words, MAX_OWNER_BYTES));
     match (member_of, controller_reference(meta), foreign_mark(meta, ours)) {
         (Some(set), ..) if is_label_owner(ours) => ObjectOwner::Ours(set),
         (_, Some(controller), _) => {
             let (kind, name) = (&controller.kind.0, &controller.name.0);
             let namespace_name = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
             let namespace_name = namespace_name.map_or_else(String::new, |namespace| format!("{namespace}/"));
-            ObjectOwner::Controlled(interner.text(&format!("{kind} {namespace_name}{name}")))
+            ObjectOwner::Controlled(words(&format!("{kind} {namespace_name}{name}")))
         }
-        (_, None, Some((_, mark))) => ObjectOwner::Foreign(interner.text(&mark)),
+        (_, None, Some((_, mark))) => ObjectOwner::Foreign(words(&mark)),
         (Some(set), None, None) => ObjectOwner::Labelled(set),
         (None, None, None) => ObjectOwner::Nobody,
     }
