@@ -14,6 +14,7 @@ use crate::engine::facts::informer_groups::InformerGroupSet;
 use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::facts::release_seal::ReleaseProofs;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
+use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
@@ -68,10 +69,8 @@ pub(crate) struct Engine {
     pub(super) served: HashMap<Gvk, KindAvailability>,
     /// The objects whose replicas an autoscaler sets; none as long as that is not known.
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
-    /// The objects that wait for a topic.
-    pub(super) waiters_by_topic: HashMap<WaitTopic, BTreeSet<ObjectId>>,
-    /// The topic that each object waits for.
-    pub(super) topic_by_waiter: HashMap<ObjectId, WaitTopic>,
+    /// The objects that wait, and those that are to be decided about again.
+    pub(super) wakes: Wakes,
     /// The budget, and the workloads that roll.
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
@@ -106,8 +105,6 @@ pub(crate) struct Engine {
     pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
-    /// Objects of which a fact changed, and that are to be decided about again.
-    pub(super) dirty: Vec<ObjectId>,
     /// The last number that was given to a reading or an observation: it orders them.
     pub(super) observation_counter: u64,
     /// Indicates whether it decides for writes or for a plan.
@@ -206,32 +203,25 @@ impl Engine {
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
-        if !self.dirty.is_empty() {
+        if self.wakes.has_dirty() {
             self.clear_memo();
         }
-        std::mem::take(&mut self.dirty)
+        self.wakes.take_dirty()
     }
 
     /// Marks an object as changed.
     pub(super) fn mark_dirty(&mut self, id: &ObjectId) {
-        self.dirty.push(id.clone());
+        self.wakes.mark(id.clone());
     }
 
     /// Marks everything, as the periodic resync does.
     pub(super) fn mark_all(&mut self) {
-        self.dirty.extend(self.entries.keys().cloned());
+        self.wakes.mark_each(self.entries.keys().cloned());
     }
 
     /// Wakes the objects that wait for a topic.
     pub(super) fn wake_topic(&mut self, topic: &WaitTopic) {
-        for id in self.waiters_by_topic.remove(topic).unwrap_or_default() {
-            self.topic_by_waiter.remove(&id);
-            self.dirty.push(id);
-        }
-        if self.topic_by_waiter.is_empty() {
-            // Memory that a first pass over a large source needed is given back.
-            self.topic_by_waiter.shrink_to_fit();
-        }
+        self.wakes.wake(topic);
     }
 
     /// Takes over a reading of a source.
@@ -250,11 +240,11 @@ impl Engine {
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
         if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
             let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
-            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+            self.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
             // The newest revision decides when an object is finished.
-            self.dirty.extend(state.waves.values().flatten().cloned());
+            self.wakes.mark_each(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
             if let (Some(revision), Some(authored), false) =
@@ -348,7 +338,7 @@ impl Engine {
             }
             self.track(id);
             self.track_rollout(id);
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
             self.wake_topic(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
         }
@@ -458,7 +448,7 @@ impl Engine {
         for id in &changed {
             self.track_rollout(id);
         }
-        self.dirty.extend(changed);
+        self.wakes.mark_each(changed);
     }
 
     /// Forgets an object of which nothing is known any more.

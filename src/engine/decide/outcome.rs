@@ -172,7 +172,7 @@ impl Engine {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
         }
     }

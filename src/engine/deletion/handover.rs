@@ -209,8 +209,8 @@ impl Engine {
         handover.observations.is_expected = false;
         let asking = std::mem::take(&mut self.handover.asking);
         self.rollouts.transfers.note_peers(asking.iter());
-        self.dirty.extend(asking);
-        self.dirty.extend(self.unwanted.iter().cloned());
+        self.wakes.mark_each(asking);
+        self.wakes.mark_each(self.unwanted.iter().cloned());
         let since =
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
         let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();

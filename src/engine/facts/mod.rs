@@ -32,3 +32,4 @@ pub(super) mod tool_variables;
 pub(super) mod tool_vocabulary;
 pub(super) mod update_strategy;
 pub(super) mod volume_claim_retention;
+pub(super) mod wakes;

@@ -47,7 +47,7 @@ impl Engine {
             };
             self.unread_accepted.remove(id);
             self.track_rollout(id);
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
             self.wake_config_consumers(id);
             self.mark_prunes_stale();
         }

@@ -84,7 +84,7 @@ impl Engine {
             }
             self.track_move(&user);
             self.wake_topic(&WaitTopic::Object(user.clone()));
-            self.dirty.push(user);
+            self.wakes.mark(user);
         }
     }
 

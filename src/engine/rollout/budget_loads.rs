@@ -186,7 +186,7 @@ impl Engine {
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.dirty.extend(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
+        self.wakes.mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

@@ -433,7 +433,7 @@ impl Engine {
                 self.rollouts.budget_stale = true;
             }
             if over && !self.rollouts.requests_by_id.contains_key(&id) {
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
         }
     }

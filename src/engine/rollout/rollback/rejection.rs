@@ -353,7 +353,7 @@ impl Engine {
         self.unit_workloads.remove(&source);
         self.watch_again();
         self.recompute_target(source, id);
-        self.dirty.push(id.clone());
+        self.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }
