@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
 use crate::engine::decide::ownership::OwnerChange;
+use crate::engine::decide::standing_blockers::StandingBlockers;
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::informer_groups::InformerGroupSet;
@@ -91,24 +91,18 @@ pub(crate) struct Engine {
     pub(super) unread_accepted: BTreeSet<ObjectId>,
     /// Objects whose desired content depends on others by annotation.
     pub(super) dependents: BTreeSet<ObjectId>,
-    /// Objects that wait for themselves, each with the reason in words.
-    pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     /// The objects that define a kind: several where sources name more than one.
     pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
     /// The number of live objects that each revision brought.
     pub(super) live_objects_by_revision: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
     pub(super) proven_objects_by_revision: HashMap<Revision, u32>,
-    /// Objects that an account may not write, by account, kind and namespace.
-    pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
-    /// The sources that may not write an object that several want.
-    pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
     /// The last number that was given to a reading or an observation: it orders them.
     pub(super) observation_counter: u64,
-    /// Indicates whether it decides for writes or for a plan.
-    pub(super) mode: DecisionMode,
+    /// The blockers that outlast a decision.
+    pub(super) blockers: StandingBlockers,
     /// The data that pods use, as hashes.
     pub(super) configs: ConfigDataState,
     /// The keys of the seals, and the objects whose seal none of them proves.
@@ -141,7 +135,7 @@ impl Engine {
     /// Makes it decide as if all prerequisites were met: for a plan, not for a write.
     #[must_use]
     pub(crate) fn assume_prerequisites(mut self) -> Self {
-        self.mode = DecisionMode::Plan;
+        self.blockers.mode = DecisionMode::Plan;
         self
     }
 
@@ -330,7 +324,7 @@ impl Engine {
             self.contested.remove(id);
         }
         if entry.targets != before {
-            self.write_denials.remove(id);
+            self.blockers.forget_denials(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.informer_objects.get(id), entry.min_resource_version) {

@@ -71,7 +71,7 @@ impl Engine {
                 return Some(Reason::Inventory(source.name.clone()));
             }
         }
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             return None;
         }
         if self.is_reading_release_key() {
@@ -134,13 +134,13 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        if let Some(why) = self.cycles.get(&desired.id) {
+        if let Some(why) = self.blockers.cycles.get(&desired.id) {
             return Some(Reason::Unusable(why.clone()));
         }
         if let Some(why) = self.unreadable_record(source, desired) {
             return Some(Reason::RecordUnreadable(why));
         }
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             // A reference that nothing brings is not awaited.
             let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.live_object(id).is_none();
             return desired

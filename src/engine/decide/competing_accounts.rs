@@ -33,9 +33,9 @@ pub(in crate::engine) struct RoleScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct WriteDenial {
     /// The source.
-    source: SourceId,
+    pub(super) source: SourceId,
     /// The time of its next try; none for never.
-    retry: Option<Instant>,
+    pub(super) retry: Option<Instant>,
 }
 
 impl Engine {
@@ -84,7 +84,7 @@ impl Engine {
     pub(super) fn choose_competitor(&mut self, id: &ObjectId, now: Instant) {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
         let is_same = self.competing_accounts(entry) == CompetingAccounts::Same;
-        if is_same || self.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
+        if is_same || self.blockers.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
             return;
         }
         let mut competitors = entry.targets.clone();
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     fn is_write_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
-        let denials = self.write_denials.get(id).into_iter().flatten();
+        let denials = self.blockers.denials_of(id).iter();
         denials
             .filter(|denial| denial.source == source)
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
@@ -145,9 +145,7 @@ impl Engine {
         if !self.contested.contains(id) {
             return;
         }
-        let denials = self.write_denials.entry(id.clone()).or_default();
-        denials.retain(|denial| denial.source != source);
-        denials.push(WriteDenial { source, retry });
+        self.blockers.deny(id, WriteDenial { source, retry });
         if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }

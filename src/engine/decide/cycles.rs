@@ -16,9 +16,10 @@ impl Engine {
     /// Finds the objects that wait for themselves. The objects found before are decided on again.
     pub(in crate::engine) fn find_cycles(&mut self) {
         let found = if self.dependents.is_empty() { BTreeMap::new() } else { self.cycles_of_wants() };
-        let before = std::mem::replace(&mut self.cycles, found);
-        let changed = before.iter().filter(|(id, why)| self.cycles.get(*id) != Some(*why));
-        let ids: Vec<ObjectId> = changed.map(|(id, _)| id).chain(self.cycles.keys()).cloned().collect();
+        let before = std::mem::replace(&mut self.blockers.cycles, found);
+        let changed = before.iter().filter(|(id, why)| self.blockers.cycles.get(*id) != Some(*why));
+        let ids: Vec<ObjectId> =
+            changed.map(|(id, _)| id).chain(self.blockers.cycles.keys()).cloned().collect();
         for id in ids {
             self.mark_dirty(&id);
         }

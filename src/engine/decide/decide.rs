@@ -134,13 +134,13 @@ impl Engine {
             return None;
         }
         let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
-        if self.mode == DecisionMode::Live {
+        if self.blockers.mode == DecisionMode::Live {
             self.find_units(source);
         }
         stays
             .or_else(|| self.release_pause(id))
             .or_else(|| self.dependency_blocker(source, &desired))
-            .or_else(|| match self.mode {
+            .or_else(|| match self.blockers.mode {
                 DecisionMode::Live => self.unit_release_blocker(source, &desired),
                 DecisionMode::Plan => None,
             })

@@ -166,8 +166,9 @@ impl Engine {
     /// Forgets that an account may not write, as it has written one object. Refused objects of the
     /// same kind and namespace are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
-        self.write_denials.remove(id);
-        for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
+        self.blockers.forget_denials(id);
+        let scope = self.role_scope(source, id);
+        for id in self.blockers.take_denied(&scope) {
             if let Some(entry) = self.entries.get_mut(&id) {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
@@ -188,7 +189,7 @@ impl Engine {
 
     /// Returns how many objects may not be written.
     pub(in crate::engine) fn count_denied(&self) -> usize {
-        self.denied_writes.values().map(std::collections::BTreeSet::len).sum()
+        self.blockers.count_denied()
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
@@ -255,7 +256,7 @@ impl Engine {
                     let source = apply.source;
                     *refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
+                        self.blockers.record_missing_right(self.role_scope(source, id), id);
                     }
                     self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);

@@ -166,7 +166,7 @@ impl Engine {
         now: Instant,
     ) -> Decision {
         let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) else { return decision };
-        if self.mode == DecisionMode::Plan || self.confirmations(source).contains(&uid) {
+        if self.blockers.mode == DecisionMode::Plan || self.confirmations(source).contains(&uid) {
             return decision;
         }
         let request = self.handover.since.get(&uid).and_then(|wait| wait.request);

@@ -222,7 +222,7 @@ impl Engine {
         let state = &self.sources[source];
         let mut kinds = state.manifests.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
-        self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
+        self.handover.consults_peers && self.blockers.mode == DecisionMode::Live && !kinds.any(waits)
     }
 }
 

@@ -153,7 +153,7 @@ impl Engine {
                 needed_by: None,
                 withheld: self.withheld_deletion(source, id),
             };
-            Some(match self.mode {
+            Some(match self.blockers.mode {
                 DecisionMode::Plan => alone,
                 DecisionMode::Live => PruneCandidate {
                     unfinished: unfinished(id),

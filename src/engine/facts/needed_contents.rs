@@ -61,7 +61,7 @@ impl Engine {
                 && self.entry(id).is_some_and(|entry| entry.targets.is_empty())
         };
         // A plan takes what comes first for done.
-        let waits = self.mode == DecisionMode::Live;
+        let waits = self.blockers.mode == DecisionMode::Live;
         let named = self.unread_accepted.iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Defer(format!("pruned when the content of {named} was read again").into()))
     }

@@ -31,7 +31,7 @@ impl Engine {
     /// Requests a claim for a write that may restart pods, and lets it pass only once that is
     /// recorded.
     pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {

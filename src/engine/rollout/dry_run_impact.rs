@@ -59,7 +59,7 @@ impl Engine {
             matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
         // Other data in the template are another template.
         asks && !live.is_restarted_by(apply.variant.config_stamp)
-            && self.mode == DecisionMode::Live
+            && self.blockers.mode == DecisionMode::Live
             && is_serving(id, live)
             && !is_stepped(live)
     }

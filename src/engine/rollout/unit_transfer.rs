@@ -84,7 +84,9 @@ impl Engine {
     /// that takes over.
     pub(in crate::engine) fn require_unit_transfer(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         let taken_over = match &decision.action {
-            Action::Apply(apply) if self.mode == DecisionMode::Live => self.former_inventory(id, apply),
+            Action::Apply(apply) if self.blockers.mode == DecisionMode::Live => {
+                self.former_inventory(id, apply)
+            }
             _ => None,
         };
         let Some((source, former)) = taken_over else {

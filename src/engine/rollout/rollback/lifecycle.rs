@@ -57,7 +57,7 @@ impl Engine {
             Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
-            None if self.mode == DecisionMode::Plan => {
+            None if self.blockers.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
                 rejected.cause =
