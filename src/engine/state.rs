@@ -10,7 +10,7 @@ use crate::engine::decide::ownership::OwnerChange;
 use crate::engine::decide::standing_blockers::StandingBlockers;
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
-use crate::engine::facts::informer_groups::InformerGroupSet;
+use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::facts::release_seal::ReleaseProofs;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
@@ -22,21 +22,7 @@ use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
-use crate::manifest::KindScopes;
-use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
-
-/// The state of a kind.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum KindState {
-    /// Its informer has not listed all yet.
-    Syncing,
-    /// Its informer shows all there is.
-    Synced,
-    /// Its informer does not get through, and the class of why.
-    Unobservable(Arc<str>, ErrorClass),
-    /// The server certainly does not have it, so there is nothing to show.
-    Absent,
-}
+use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 
 /// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,10 +49,8 @@ pub(crate) struct Engine {
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
     /// The live objects that the informers show.
     pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
-    /// The informer groups, each with the kinds that it lists.
-    pub(super) informer_groups: InformerGroupSet,
-    /// Indicates for each kind and version whether the server has it.
-    pub(super) served: HashMap<Gvk, KindAvailability>,
+    /// The kinds, and who lists them.
+    pub(super) kinds: KindFacts,
     /// The objects whose replicas an autoscaler sets; none as long as that is not known.
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
     /// The objects that wait, and those that are to be decided about again.
@@ -109,21 +93,8 @@ pub(crate) struct Engine {
     pub(super) proofs: ReleaseProofs,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
-    /// The scopes of kinds, as far as they are known.
-    pub(super) scopes: KindScopes,
     /// The namespace of the inventories, for commands that people type.
     pub(super) inventory_namespace: Arc<str>,
-}
-
-/// Indicates whether the server has a kind.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum KindAvailability {
-    /// The server has the kind in this version.
-    Served,
-    /// The server does not have it; these versions of the kind it has.
-    Unserved(Arc<[String]>),
-    /// Its group did not answer.
-    Unknown,
 }
 
 impl Engine {
@@ -425,9 +396,8 @@ impl Engine {
     }
 
     /// Takes over whether the server has a kind.
-    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
-        if self.served.get(&gvk) != Some(&served) {
-            self.served.insert(gvk, served);
+    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, availability: KindAvailability) {
+        if self.kinds.set_availability(gvk, availability) {
             self.wake_topic(&WaitTopic::Kinds);
         }
     }

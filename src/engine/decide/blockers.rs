@@ -10,9 +10,10 @@ use std::sync::Arc;
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::rollout::rollouts::ServiceSwitch;
-use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
     is_workload,
@@ -49,7 +50,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn unserved_reason(&self, gvk: &Gvk) -> Option<Reason> {
-        match self.served.get(gvk) {
+        match self.kinds.availability_of(gvk) {
             Some(KindAvailability::Served) => None,
             Some(KindAvailability::Unserved(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
             Some(KindAvailability::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),

@@ -9,8 +9,9 @@ use crate::engine::deletion::prune_guard::{
     PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
 };
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
-use crate::engine::state::{DecisionMode, Engine, KindState};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, PrunePolicy, Reason, SourceLifecycle};
 use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};

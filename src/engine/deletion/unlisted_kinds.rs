@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::state::{Engine, KindAvailability, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::engine::{PrunePolicy, SourceState};
 use crate::object::{ErrorClass, GroupKind};
 
@@ -65,12 +66,7 @@ impl Engine {
 
     /// Returns why the server has no such kind, as far as it is wanted.
     pub(in crate::engine) fn missing_kind_reason(&self, kind: &GroupKind) -> Option<Arc<str>> {
-        self.served.iter().find_map(|(gvk, served)| match served {
-            KindAvailability::Unserved(others) if others.is_empty() && gvk.group_kind() == *kind => {
-                Some(NO_SUCH_KIND_REASON.into())
-            }
-            _ => None,
-        })
+        self.kinds.is_in_no_version(kind).then(|| NO_SUCH_KIND_REASON.into())
     }
 
     /// Returns the remedy for a kind that the server does not have; none where a source brings it.

@@ -13,6 +13,7 @@ pub(super) mod generated_mark;
 pub(super) mod hash_seal;
 pub(super) mod ignore_fields;
 pub(super) mod informer_groups;
+pub(super) mod kinds;
 pub(super) mod label_selector;
 pub(super) mod live_object;
 pub(super) mod lookup_counts;

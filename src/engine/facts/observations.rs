@@ -11,7 +11,8 @@ use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwn
 use crate::engine::facts::informer_groups::{
     InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
 };
-use crate::engine::state::{Engine, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, is_workload};
 use crate::object::{ContentHash, ObjectId};
 
@@ -25,15 +26,15 @@ impl Engine {
             .filter(|id| InformerGroupSet::is_in(&listing, id))
             .cloned()
             .collect();
-        known.retain(|id| self.informer_groups.observer_of(id) == listing.informer_group);
-        self.informer_groups.begin(&listing, known);
+        known.retain(|id| self.kinds.informer_groups.observer_of(id) == listing.informer_group);
+        self.kinds.informer_groups.begin(&listing, known);
         self.begin_listing(&listing);
     }
 
     /// Ends the list of an informer.
     pub(in crate::engine) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
-        for id in self.informer_groups.end(&listing) {
+        for id in self.kinds.informer_groups.end(&listing) {
             self.observe_absence_by(listing.informer_group, &id);
         }
         // The list is newer than any write of ours, and than any lookup, that it does not show.
@@ -83,7 +84,7 @@ impl Engine {
             }
             self.prove(id, &mut live);
         }
-        self.informer_groups.set_observer(informer_group, id);
+        self.kinds.informer_groups.set_observer(informer_group, id);
         self.store_live_object(id, live);
     }
 
@@ -139,7 +140,7 @@ impl Engine {
         if self.is_shown_by_another(informer_group, id) {
             return;
         }
-        self.informer_groups.set_observer(OWN_INFORMER_GROUP, id);
+        self.kinds.informer_groups.set_observer(OWN_INFORMER_GROUP, id);
         let before = self.informer_objects.remove(id);
         self.count_live(id, before.as_deref());
         if let Some(before) = &before {
@@ -171,7 +172,7 @@ impl Engine {
         match (self.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
-                self.observe_absence_by(self.informer_groups.observer_of(id), id);
+                self.observe_absence_by(self.kinds.informer_groups.observer_of(id), id);
             }
             // It came while the question was on its way.
             (true, DirectView::Absent) => return,

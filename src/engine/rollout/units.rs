@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::unit_transfer::inventory_of;
-use crate::engine::state::{Engine, KindState};
+use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
