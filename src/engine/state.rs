@@ -3,7 +3,7 @@
 //! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
 //! about, and `take_dirty` gives these to the queue of the loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::engine::decide::ownership::OwnerChange;
@@ -11,8 +11,8 @@ use crate::engine::decide::standing_blockers::StandingBlockers;
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindFacts};
+use crate::engine::facts::object_facts::ObjectFacts;
 use crate::engine::facts::record_size::RecordSizes;
-use crate::engine::facts::release_seal::ReleaseProofs;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
 use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
@@ -22,7 +22,7 @@ use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
-use crate::object::{GroupKind, Gvk, ObjectId, Revision};
+use crate::object::{Gvk, ObjectId, Revision};
 
 /// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,15 +44,10 @@ pub(crate) struct Engine {
     pub(super) inventory_ids: Vec<Arc<str>>,
     /// The newest revision of each source that was read; empty before the first.
     pub(super) heads: Vec<Revision>,
-    /// The entries, by object. Boxed: a table of large values keeps nearly as much room free as it
-    /// uses.
-    pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
-    /// The live objects that the informers show.
-    pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
+    /// The objects: their entries and their live states.
+    pub(super) objects: ObjectFacts,
     /// The kinds, and who lists them.
     pub(super) kinds: KindFacts,
-    /// The objects whose replicas an autoscaler sets; none as long as that is not known.
-    pub(super) autoscaled: Option<HashSet<ObjectId>>,
     /// The objects that wait, and those that are to be decided about again.
     pub(super) wakes: Wakes,
     /// The budget, and the workloads that roll.
@@ -69,28 +64,12 @@ pub(crate) struct Engine {
     pub(super) unread_rollbacks: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
     pub(super) rollbacks_awaiting_unit: BTreeSet<ObjectId>,
-    /// Objects of ours that no source wants.
-    pub(super) unwanted: BTreeSet<ObjectId>,
-    /// Objects whose accepted content has not been read yet.
-    pub(super) unread_accepted: BTreeSet<ObjectId>,
-    /// Objects whose desired content depends on others by annotation.
-    pub(super) dependents: BTreeSet<ObjectId>,
-    /// The objects that define a kind: several where sources name more than one.
-    pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
-    /// The number of live objects that each revision brought.
-    pub(super) live_objects_by_revision: HashMap<Revision, u32>,
-    /// The same of those alone whose seal proves it.
-    pub(super) proven_objects_by_revision: HashMap<Revision, u32>,
-    /// Objects that several sources want.
-    pub(super) contested: BTreeSet<ObjectId>,
     /// The last number that was given to a reading or an observation: it orders them.
     pub(super) observation_counter: u64,
     /// The blockers that outlast a decision.
     pub(super) blockers: StandingBlockers,
     /// The data that pods use, as hashes.
     pub(super) configs: ConfigDataState,
-    /// The keys of the seals, and the objects whose seal none of them proves.
-    pub(super) proofs: ReleaseProofs,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
     /// The namespace of the inventories, for commands that people type.
@@ -144,25 +123,25 @@ impl Engine {
     /// Returns the facts about one object.
     pub(super) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookup_counts::count(1);
-        self.entries.get(id).map(|entry| &**entry)
+        self.objects.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
-        lookup_counts::count(self.entries.len());
-        self.entries.iter().map(|(id, entry)| (id, &**entry))
+        lookup_counts::count(self.objects.entries.len());
+        self.objects.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
     pub(super) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
-        self.informer_objects.get(id).map(|live| &**live)
+        self.objects.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub(super) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookup_counts::count(self.informer_objects.len());
-        self.informer_objects.iter().map(|(id, live)| (id, &**live))
+        lookup_counts::count(self.objects.informer_objects.len());
+        self.objects.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
@@ -181,7 +160,7 @@ impl Engine {
 
     /// Marks everything, as the periodic resync does.
     pub(super) fn mark_all(&mut self) {
-        self.wakes.mark_each(self.entries.keys().cloned());
+        self.wakes.mark_each(self.objects.entries.keys().cloned());
     }
 
     /// Wakes the objects that wait for a topic.
@@ -204,7 +183,7 @@ impl Engine {
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
         if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
-            let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
+            let unwanted = self.objects.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
             self.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
@@ -262,7 +241,7 @@ impl Engine {
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
         let target = self.target_of(source, id);
         let newest = self.sources[source].head.clone();
-        let entry = self.entries.entry(id.clone()).or_default();
+        let entry = self.objects.entries.entry(id.clone()).or_default();
         let named = entry.targets.iter().any(|(other, _)| *other == source);
         match (named, &target) {
             (false, Some(_)) => self.sources[source].desired_counts_mut().add(id),
@@ -276,7 +255,7 @@ impl Engine {
         {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
-                forget_definition(&mut self.definitions, defined, id);
+                self.objects.target_index.forget_definition(defined, id);
             }
         }
         entry.targets.retain(|(other, _)| *other != source);
@@ -287,18 +266,13 @@ impl Engine {
         }
         entry.targets.sort_by_key(|(source, _)| *source);
         self.sort_targets_by_owner(id);
-        self.index_target(id);
-        let Some(entry) = self.entries.get(id) else { return };
-        if entry.targets.len() > 1 {
-            self.contested.insert(id.clone());
-        } else {
-            self.contested.remove(id);
-        }
+        self.objects.index_target(id);
+        let Some(entry) = self.objects.entries.get(id) else { return };
         if entry.targets != before {
             self.blockers.forget_denials(id);
             self.prove_wanted(id);
-            let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.informer_objects.get(id), entry.min_resource_version) {
+            let Some(entry) = self.objects.entries.get_mut(id) else { return };
+            if let (Some(live), None) = (self.objects.informer_objects.get(id), entry.min_resource_version) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
@@ -311,19 +285,6 @@ impl Engine {
         self.track_move(id);
         if left_wave {
             self.wake_waves(source);
-        }
-    }
-
-    /// Keeps which object defines a kind, and which ones depend on others.
-    pub(super) fn index_target(&mut self, id: &ObjectId) {
-        let content = self.entries.get(id).and_then(|entry| entry.target_content());
-        if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
-            self.definitions.entry(defined.clone()).or_default().insert(id.clone());
-        }
-        if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
-            self.dependents.insert(id.clone());
-        } else {
-            self.dependents.remove(id);
         }
     }
 
@@ -349,23 +310,26 @@ impl Engine {
         if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
-        let named =
-            self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unread(_)));
+        let named = self
+            .objects
+            .entries
+            .get(id)
+            .is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unread(_)));
         if named {
-            self.unread_accepted.insert(id.clone());
+            self.objects.unread_accepted.insert(id.clone());
         } else {
-            self.unread_accepted.remove(id);
+            self.objects.unread_accepted.remove(id);
         }
-        let ours = self.informer_objects.get(id).is_some_and(
+        let ours = self.objects.informer_objects.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.inventory_ids.contains(set)),
         );
-        if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
+        if self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);
-            self.unwanted.remove(id);
+            self.objects.unwanted.remove(id);
         } else if ours {
-            self.unwanted.insert(id.clone());
+            self.objects.unwanted.insert(id.clone());
         } else {
-            self.unwanted.remove(id);
+            self.objects.unwanted.remove(id);
         }
         self.track_handover(id);
     }
@@ -404,10 +368,10 @@ impl Engine {
 
     /// Takes over which objects autoscalers target.
     pub(super) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = match self.autoscaled.replace(targets.clone()) {
+        let changed: Vec<ObjectId> = match self.objects.autoscaled.replace(targets.clone()) {
             Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
-            None => self.entries.keys().cloned().collect(),
+            None => self.objects.entries.keys().cloned().collect(),
         };
         for id in &changed {
             self.track_rollout(id);
@@ -417,33 +381,20 @@ impl Engine {
 
     /// Forgets an object of which nothing is known any more.
     pub(super) fn drop_entry(&mut self, id: &ObjectId) {
-        if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
+        if self.objects.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.clear_memo();
-            self.entries.remove(id);
+            self.objects.entries.remove(id);
             self.forget_blocker(id);
             self.rollouts.interrupted.remove(id);
-            if !self.informer_objects.contains_key(id) {
+            if !self.objects.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
-            } else if self.unwanted.contains(id) {
+            } else if self.objects.unwanted.contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.
-                self.entries.entry(id.clone()).or_default();
+                self.objects.entries.entry(id.clone()).or_default();
                 self.note_object_change(id);
             }
-        }
-    }
-}
-
-fn forget_definition(
-    definitions: &mut HashMap<GroupKind, BTreeSet<ObjectId>>,
-    kind: &GroupKind,
-    id: &ObjectId,
-) {
-    if let Some(named) = definitions.get_mut(kind) {
-        named.remove(id);
-        if named.is_empty() {
-            definitions.remove(kind);
         }
     }
 }

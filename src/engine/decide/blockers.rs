@@ -101,7 +101,8 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Vec<(&ObjectId, Option<&GeneratedMark>)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
-        let Some(mark) = desired.generated.as_deref().filter(|_| !self.informer_objects.contains_key(id))
+        let Some(mark) =
+            desired.generated.as_deref().filter(|_| !self.objects.informer_objects.contains_key(id))
         else {
             return Vec::new();
         };
@@ -110,10 +111,10 @@ impl Engine {
             let other = wanted.and_then(|(_, desired)| desired.generated.as_deref());
             other.is_some_and(|other| other.is_of_release(mark))
         };
-        let others = self.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
+        let others = self.objects.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
         let mut there: Vec<_> = others
             .filter_map(|(other, _)| {
-                let live = self.informer_objects.get(other).filter(|live| !live.deleting)?;
+                let live = self.objects.informer_objects.get(other).filter(|live| !live.deleting)?;
                 Some((other, live.generated.as_deref()))
             })
             .collect();
@@ -221,7 +222,7 @@ impl Engine {
     /// Returns why an object waits for an object that it refers to. It waits only where the desired
     /// state brings that one, by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
-        let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
+        let entry = self.objects.entries.get(need).filter(|_| self.counts_for(source, need))?;
         let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
@@ -272,7 +273,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
-        self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
+        self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }
 
     /// Returns the definition that a custom object waits for: it must be established, and changed
@@ -302,10 +303,10 @@ impl Engine {
 
     /// Turns writes of a source that is only observed into a wait.
     pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
-            .or_else(|| self.informer_objects.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| self.objects.informer_objects.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
@@ -370,7 +371,8 @@ impl Engine {
     ) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
-        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
+        let wanted =
+            self.objects.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
         let targets = wanted.filter(|(id, desired)| {
             let own_namespace = id.namespace().unwrap_or_default();
             is_workload(id)

@@ -64,7 +64,7 @@ impl Engine {
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);
         let holder = self.holder_of(id, now);
-        let Some(entry) = self.entries.get(id) else {
+        let Some(entry) = self.objects.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, requeue_after: None };
         };
         let wanting = entry.target_content();
@@ -124,7 +124,7 @@ impl Engine {
     /// First of all its rejection blocks it. Then come a pause, what it needs and its wave
     /// (`blockers.rs`), and the workload of its unit (`rollout/units.rs`).
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
-        let entry = self.entries.get(id)?;
+        let entry = self.objects.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let is_unobserved = matches!(
             self.current_observation(id, entry, now),
@@ -148,7 +148,8 @@ impl Engine {
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
     pub(in crate::engine) fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
+        let Some(entry) = self.objects.entries.get(id).filter(|entry| entry.target_content().is_some())
+        else {
             return InventoryHolder::Nobody;
         };
         let set = handover::labelled_inventory_id(&self.current_observation(id, entry, now));
@@ -165,7 +166,7 @@ impl Engine {
         if let Some(unobserved) = self.unobserved_reason(id, entry) {
             return Observation::Pending(unobserved);
         }
-        let seen = self.informer_objects.get(id);
+        let seen = self.objects.informer_objects.get(id);
         if let Some((written, at)) = entry.min_resource_version
             && seen.is_none_or(|live| live.rv < written)
         {

@@ -125,7 +125,7 @@ impl Engine {
         if wanting == Some(apply.source) {
             self.forget_kept(id, Some(apply.source));
         }
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.previous_content = Some(apply.desired.clone());
         }
@@ -157,7 +157,7 @@ impl Engine {
             entry.repairs.push(now);
         }
         // Where the watch was faster than the answer, no event has to be waited for: none may come.
-        if self.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
+        if self.objects.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
             entry.min_resource_version = Some((answer.rv, now));
             entry.direct_view = Some(DirectView::Found(Box::new(proven)));
         }
@@ -169,7 +169,7 @@ impl Engine {
         self.blockers.forget_denials(id);
         let scope = self.role_scope(source, id);
         for id in self.blockers.take_denied(&scope) {
-            if let Some(entry) = self.entries.get_mut(&id) {
+            if let Some(entry) = self.objects.entries.get_mut(&id) {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
@@ -193,9 +193,9 @@ impl Engine {
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
-        let is_shown = self.informer_objects.contains_key(id);
+        let is_shown = self.objects.informer_objects.contains_key(id);
         self.forget_kept(id, None);
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         entry.last_failure = None;
         // Where the watch has reported it before the answer, or never will, a lookup shows what is
         // there now.
@@ -211,7 +211,7 @@ impl Engine {
     }
 
     fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
-        let seen = self.informer_objects.get(id).map(|live| live.rv);
+        let seen = self.objects.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, shows it.
             (WriteFailure::Unknown(..), Some(seen)) => Some(seen.next()),
@@ -225,7 +225,7 @@ impl Engine {
             // Nothing was written: a claim that stayed would pass for a rollout that succeeds.
             self.end_claim(id);
         }
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let temporary =
             |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
         match failure {

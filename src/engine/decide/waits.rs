@@ -39,8 +39,9 @@ impl Engine {
     }
 
     pub(in crate::engine) fn wait_topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
-        let source =
-            || self.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
+        let source = || {
+            self.objects.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source)
+        };
         match reason {
             Reason::Syncing(_) | Reason::Unobservable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
@@ -82,7 +83,7 @@ impl Engine {
     /// its name.
     pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookup_counts::count(1);
-        let entry = self.entries.get(id)?;
+        let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
             return None;
         }

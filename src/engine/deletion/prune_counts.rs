@@ -11,7 +11,7 @@ use crate::object::{ObjectId, Revision};
 impl Engine {
     /// Counts an object again whose live state has changed or gone.
     pub(in crate::engine) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
-        let now = self.informer_objects.get(id);
+        let now = self.objects.informer_objects.get(id);
         let brought =
             |live: Option<&LiveObject>| live?.shown_release().map(|release| release.revision.clone());
         let proven =
@@ -31,10 +31,10 @@ impl Engine {
             }
         }
         if from != to {
-            exchange(&mut self.live_objects_by_revision, from.as_ref(), to);
+            exchange(&mut self.objects.live_objects_by_revision, from.as_ref(), to);
         }
         if old != new {
-            exchange(&mut self.proven_objects_by_revision, old.as_ref(), new);
+            exchange(&mut self.objects.proven_objects_by_revision, old.as_ref(), new);
         }
         // An unproven object is not counted, and lives all the same.
         let (owned, owns) =
@@ -68,7 +68,8 @@ impl Engine {
     /// by it, and only objects that show this very revision can have begun to move.
     pub(in crate::engine) fn track_moves(&mut self, source: SourceId) {
         let state = &self.sources[source];
-        let shown = state.head.as_ref().is_some_and(|head| self.live_objects_by_revision.contains_key(head));
+        let shown =
+            state.head.as_ref().is_some_and(|head| self.objects.live_objects_by_revision.contains_key(head));
         let ids: Vec<ObjectId> = if shown {
             state.manifests.ids().cloned().collect()
         } else {
@@ -84,8 +85,11 @@ impl Engine {
     pub(in crate::engine) fn assert_counts(&self) {
         for (number, source) in self.source_ids().zip(&self.sources) {
             let mut members = crate::engine::ObjectCounts::default();
-            for (id, _) in
-                self.informer_objects.iter().filter(|(_, live)| self.inventory_source(live) == Some(number))
+            for (id, _) in self
+                .objects
+                .informer_objects
+                .iter()
+                .filter(|(_, live)| self.inventory_source(live) == Some(number))
             {
                 members.add(id);
             }

@@ -235,10 +235,11 @@ impl Engine {
         if self.kinds.informer_groups.all.len() == 1 {
             return Some(OWN_INFORMER_GROUP);
         }
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let shown =
-            || self.informer_objects.contains_key(id).then(|| self.kinds.informer_groups.observer_of(id));
+        let shown = || {
+            self.objects.informer_objects.contains_key(id).then(|| self.kinds.informer_groups.observer_of(id))
+        };
         let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].informer_group;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
@@ -247,7 +248,7 @@ impl Engine {
     /// Returns the source with whose rights an object is read and written. That is the one that
     /// wants it, else the one that has it, else the one that brought its content.
     pub(in crate::engine) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
         wanting.or_else(having).or_else(|| entry?.accepted_source())
@@ -329,7 +330,7 @@ impl Engine {
         let known = entry.min_resource_version.is_some() || entry.direct_view.is_some();
         known
             && InformerGroupSet::is_in(listing, id)
-            && !self.informer_objects.contains_key(id)
+            && !self.objects.informer_objects.contains_key(id)
             && self.watcher_of(id).is_none_or(|informer_group| informer_group == listing.informer_group)
     }
 
@@ -339,7 +340,8 @@ impl Engine {
         informer_group: InformerGroupId,
         id: &ObjectId,
     ) -> bool {
-        self.informer_objects.contains_key(id) && self.kinds.informer_groups.observer_of(id) != informer_group
+        self.objects.informer_objects.contains_key(id)
+            && self.kinds.informer_groups.observer_of(id) != informer_group
     }
 
     /// Strikes an object off what an informer group's list has to show; returns whether one that goes

@@ -21,6 +21,7 @@ pub(super) mod manifest_index;
 pub(super) mod needed_contents;
 pub(super) mod nodes;
 pub(super) mod object_counts;
+pub(super) mod object_facts;
 pub(super) mod observations;
 pub(super) mod record_size;
 pub(super) mod refused_manifests;

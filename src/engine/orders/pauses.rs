@@ -103,14 +103,14 @@ impl Engine {
     /// informer would show that the annotation is gone.
     pub(in crate::engine) fn expire_intent_view(&mut self, id: &ObjectId, now: Instant) {
         let is_by_lookup =
-            self.orders.objects_with_intents.contains(id) && !self.informer_objects.contains_key(id);
+            self.orders.objects_with_intents.contains(id) && !self.objects.informer_objects.contains_key(id);
         if !is_by_lookup {
             self.orders.looked_up.remove(id);
             return;
         }
         let since = *self.orders.looked_up.entry(id.clone()).or_insert(now);
         if now.duration_since(since) >= INTENT_VIEW_LIFETIME
-            && let Some(entry) = self.entries.get_mut(id)
+            && let Some(entry) = self.objects.entries.get_mut(id)
         {
             entry.direct_view = None;
             self.orders.looked_up.remove(id);

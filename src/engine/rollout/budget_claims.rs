@@ -305,7 +305,7 @@ impl Engine {
         // This may be the answer to a call from before their requests, so they ask again.
         let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
         self.wakes.mark_each(waiting);
-        let transferring = self.rollouts.transfers.note_answer(|id| self.entries.contains_key(id));
+        let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
         self.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);

@@ -117,7 +117,7 @@ impl Engine {
         }
         let entry = self.entry(id);
         if entry.is_some_and(|entry| self.replica_owner(id, entry) == ReplicaOwner::Autoscaler) {
-            let is_known = self.autoscaled.is_some();
+            let is_known = self.objects.autoscaled.is_some();
             return if is_known { CountOrigin::Scale } else { CountOrigin::Unknown };
         }
         let target = entry.and_then(|entry| entry.target_content()).map(|(_, desired)| desired);

@@ -41,7 +41,7 @@ impl Engine {
     /// waits: that one comes in its wave.
     pub(in crate::engine) fn note_waiter_change(&mut self, id: &ObjectId, topic: &WaitTopic) {
         let WaitTopic::Object(need) = topic else { return };
-        let waiter = self.entries.get(id).and_then(|entry| entry.target_content());
+        let waiter = self.objects.entries.get(id).and_then(|entry| entry.target_content());
         if waiter.is_some_and(|(_, waiter)| waiter.has_need(need)) {
             self.clear_memo();
         }

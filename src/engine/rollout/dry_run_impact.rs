@@ -118,7 +118,7 @@ impl Engine {
             entry.target_content().map(|(_, desired)| engine.can_restart(id, desired, live))
         };
         let before = guess(self);
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.dry_run = Some(Box::new(dry_run));
             entry.last_failure = None;
         }

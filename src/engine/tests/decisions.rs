@@ -441,7 +441,10 @@ fn only_revisions_that_an_object_shows_are_counted() {
     let a = config("a");
     let mut harness = settled(&a);
     let of = |harness: &Harness| {
-        let counts = [&harness.engine.live_objects_by_revision, &harness.engine.proven_objects_by_revision];
+        let counts = [
+            &harness.engine.objects.live_objects_by_revision,
+            &harness.engine.objects.proven_objects_by_revision,
+        ];
         counts.map(|counts| counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>())
     };
     assert_eq!(of(&harness), [["r1 1"], ["r1 1"]]);

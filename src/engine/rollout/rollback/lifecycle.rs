@@ -47,7 +47,7 @@ impl Engine {
             .is_some_and(|shown| shown.hash == release.hash);
         // The reader has found it by its hash in the former inventory.
         let is_former = self.former_inventory_of(id).is_some();
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let Some(rejected) =
             entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
         else {
@@ -177,7 +177,8 @@ impl Engine {
 
     fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
-            let Some(rejected) = self.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut()) else {
+            let Some(rejected) = self.objects.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut())
+            else {
                 continue;
             };
             if let ReplacementContent::AwaitingUnit(later) = &rejected.replacement {

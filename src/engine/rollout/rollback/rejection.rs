@@ -321,7 +321,7 @@ impl Engine {
         self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
             let now = rejections.remove(&id);
-            let entry = self.entries.entry(id.clone()).or_default();
+            let entry = self.objects.entries.entry(id.clone()).or_default();
             let same = match (&entry.rejection, &now) {
                 (Some(before), Some(now)) => before.is_equivalent(now),
                 (None, None) => true,

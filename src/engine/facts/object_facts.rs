@@ -1,0 +1,103 @@
+//! The facts about objects, and the indexes over them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::engine::LiveObject;
+use crate::engine::facts::entry::ObjectEntry;
+use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::object::{GroupKind, ObjectId, Revision};
+
+/// The entry and the live state of each object, with the objects that stand out by them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct ObjectFacts {
+    /// The entries, by object. Boxed: a table of large values keeps nearly as much room free as it
+    /// uses.
+    pub(in crate::engine) entries: HashMap<ObjectId, Box<ObjectEntry>>,
+    /// The live objects that the informers show.
+    pub(in crate::engine) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
+    /// The objects whose replicas an autoscaler sets; none as long as that is not known.
+    pub(in crate::engine) autoscaled: Option<HashSet<ObjectId>>,
+    /// Objects of ours that no source wants.
+    pub(in crate::engine) unwanted: BTreeSet<ObjectId>,
+    /// Objects whose accepted content has not been read yet.
+    pub(in crate::engine) unread_accepted: BTreeSet<ObjectId>,
+    /// The objects that stand out by what sources want.
+    pub(in crate::engine) target_index: TargetIndex,
+    /// The number of live objects that each revision brought.
+    pub(in crate::engine) live_objects_by_revision: HashMap<Revision, u32>,
+    /// The same of those alone whose seal proves it.
+    pub(in crate::engine) proven_objects_by_revision: HashMap<Revision, u32>,
+    /// The keys of the seals, and the objects whose seal none of them proves.
+    pub(in crate::engine) proofs: ReleaseProofs,
+}
+
+impl ObjectFacts {
+    /// Indexes an object again by what sources want of it.
+    pub(in crate::engine) fn index_target(&mut self, id: &ObjectId) {
+        self.target_index.index(id, self.entries.get(id).map(|entry| &**entry));
+    }
+}
+
+/// The objects that stand out by what sources want of them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct TargetIndex {
+    /// Objects whose desired content depends on others by annotation.
+    dependents: BTreeSet<ObjectId>,
+    /// The objects that define a kind: several where sources name more than one.
+    definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
+    /// Objects that several sources want.
+    contested: BTreeSet<ObjectId>,
+}
+
+impl TargetIndex {
+    /// Keeps which object defines a kind, which ones depend on others, and which ones several
+    /// sources want.
+    fn index(&mut self, id: &ObjectId, entry: Option<&ObjectEntry>) {
+        let content = entry.and_then(ObjectEntry::target_content);
+        if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
+            self.definitions.entry(defined.clone()).or_default().insert(id.clone());
+        }
+        if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
+        }
+        if entry.is_some_and(|entry| entry.targets.len() > 1) {
+            self.contested.insert(id.clone());
+        } else {
+            self.contested.remove(id);
+        }
+    }
+
+    /// Forgets that an object defines a kind.
+    pub(in crate::engine) fn forget_definition(&mut self, kind: &GroupKind, id: &ObjectId) {
+        if let Some(named) = self.definitions.get_mut(kind) {
+            named.remove(id);
+            if named.is_empty() {
+                self.definitions.remove(kind);
+            }
+        }
+    }
+
+    /// Returns the objects whose desired content depends on others by annotation.
+    pub(in crate::engine) fn dependents(&self) -> &BTreeSet<ObjectId> {
+        &self.dependents
+    }
+
+    /// Returns the objects that define a kind; none where no source brings one.
+    pub(in crate::engine) fn definitions_of(&self, kind: &GroupKind) -> Option<&BTreeSet<ObjectId>> {
+        self.definitions.get(kind)
+    }
+
+    /// Returns whether several sources want an object.
+    pub(in crate::engine) fn is_contested(&self, id: &ObjectId) -> bool {
+        self.contested.contains(id)
+    }
+
+    /// Returns the objects that several sources want.
+    pub(in crate::engine) fn contested(&self) -> &BTreeSet<ObjectId> {
+        &self.contested
+    }
+}
