@@ -3,7 +3,7 @@
 //! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
 //! about, and `take_dirty` gives these to the queue of the loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::engine::decide::ownership::OwnerChange;
@@ -12,15 +12,12 @@ use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::object_facts::ObjectFacts;
-use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
 use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
-use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::object::{Gvk, ObjectId, Revision};
 
@@ -54,16 +51,6 @@ pub(crate) struct Engine {
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
     pub(super) orders: OrderState,
-    /// The workloads of the units of each source. Made on demand, void when a content comes or goes.
-    pub(super) unit_workloads: BTreeMap<SourceId, UnitWorkloads>,
-    /// The record sizes of those units, by source.
-    pub(super) records: BTreeMap<SourceId, RecordSizes>,
-    /// Answers about workloads that are asked for once for each object of a unit.
-    pub(super) memo: DecisionMemo,
-    /// Objects that go back to a content that has not been read.
-    pub(super) unread_rollbacks: BTreeSet<ObjectId>,
-    /// Objects that go back once all that goes back together with them has been read.
-    pub(super) rollbacks_awaiting_unit: BTreeSet<ObjectId>,
     /// The last number that was given to a reading or an observation: it orders them.
     pub(super) observation_counter: u64,
     /// The blockers that outlast a decision.
@@ -205,7 +192,7 @@ impl Engine {
         if first {
             self.give_up_unwanted();
         }
-        self.unit_workloads.remove(&source);
+        self.rollouts.units.forget(source);
         self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
@@ -346,7 +333,7 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
-                self.unit_workloads.remove(&source);
+                self.rollouts.units.forget(source);
             }
             self.sources[source].inventory = Some(inventory);
             self.clear_memo();

@@ -14,7 +14,7 @@ impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
     pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in &self.unread_rollbacks {
+        for id in self.rollouts.rollbacks.unread() {
             let replacement =
                 self.objects.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
             if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {

@@ -55,7 +55,7 @@ impl Engine {
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
         self.rollouts.budget_stale = true;
-        self.unit_workloads.clear();
+        self.rollouts.units.forget_all();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
     }
@@ -116,7 +116,7 @@ impl Engine {
         self.track_intents(id);
         let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
-            self.unit_workloads.clear();
+            self.rollouts.units.forget_all();
         }
         self.track(id);
         if !was_ours {

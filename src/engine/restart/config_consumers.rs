@@ -80,7 +80,7 @@ impl Engine {
         for user in std::mem::take(&mut self.configs.woken) {
             // A missing workload is not restarted.
             if self.live_object(&user).is_some() {
-                self.unit_workloads.clear();
+                self.rollouts.units.forget_all();
             }
             self.track_move(&user);
             self.wake_topic(&WaitTopic::Object(user.clone()));

@@ -425,7 +425,7 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.unread_rollbacks.contains(id)
+                || self.rollouts.rollbacks.unread().contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();

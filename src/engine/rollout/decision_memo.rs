@@ -34,7 +34,7 @@ pub(in crate::engine) struct DecisionMemo {
 impl Engine {
     /// Forgets all kept answers, as a fact may have changed.
     pub(in crate::engine) fn clear_memo(&mut self) {
-        self.memo = DecisionMemo::default();
+        self.rollouts.memo = DecisionMemo::default();
     }
 
     /// Forgets all kept answers where an object comes to wait for one that it needs, or no longer
@@ -103,13 +103,13 @@ impl Engine {
             self.clear_memo();
         }
         let key = (source, workload.clone());
-        if let Some(kept) = question(&mut self.memo).get(&key).cloned() {
+        if let Some(kept) = question(&mut self.rollouts.memo).get(&key).cloned() {
             #[cfg(test)]
             lookup_counts::run_uncounted(|| assert_eq!(kept, ask(self), "{workload}"));
             return kept;
         }
         let answer = ask(self);
-        question(&mut self.memo).insert(key, answer.clone());
+        question(&mut self.rollouts.memo).insert(key, answer.clone());
         answer
     }
 }

@@ -124,7 +124,7 @@ impl Engine {
         }
         if before != guess(self) {
             // Other objects may be released together now.
-            self.unit_workloads.clear();
+            self.rollouts.units.forget_all();
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::lookup_counts;
+use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::unit_transfer::inventory_of;
 use crate::engine::state::Engine;
@@ -32,6 +33,46 @@ pub(in crate::engine) struct UnitWorkloads {
     pub lead_workloads: BTreeMap<ObjectId, ObjectId>,
     /// The workloads of which it was not known what is there.
     pub unseen: BTreeMap<ObjectId, Arc<[ObjectId]>>,
+}
+
+/// The units of each source, as they were last found.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct UnitIndex {
+    /// The workloads of the units. Made on demand, void when a content comes or goes.
+    workloads: BTreeMap<SourceId, UnitWorkloads>,
+    /// The record sizes of the units.
+    record_sizes: BTreeMap<SourceId, RecordSizes>,
+}
+
+impl UnitIndex {
+    /// Returns the workloads of the units of a source; none where they have to be found again.
+    pub(in crate::engine) fn of(&self, source: SourceId) -> Option<&UnitWorkloads> {
+        self.workloads.get(&source)
+    }
+
+    /// Returns the sizes of the records of a source's units, as they were last found.
+    pub(in crate::engine) fn record_sizes_of(&self, source: SourceId) -> Option<&RecordSizes> {
+        self.record_sizes.get(&source)
+    }
+
+    /// Forgets the units of a source, as they may have changed.
+    pub(in crate::engine) fn forget(&mut self, source: SourceId) {
+        self.workloads.remove(&source);
+    }
+
+    /// Forgets the units of all sources.
+    pub(in crate::engine) fn forget_all(&mut self) {
+        self.workloads.clear();
+    }
+
+    fn set_workloads(&mut self, source: SourceId, workloads: UnitWorkloads) {
+        self.workloads.insert(source, workloads);
+    }
+
+    fn set_record_sizes(&mut self, source: SourceId, sizes: RecordSizes) {
+        self.record_sizes.insert(source, sizes);
+    }
 }
 
 impl Engine {
@@ -233,7 +274,7 @@ impl Engine {
         if let Some(unseen) = self.unseen_workload(source, &desired.id) {
             return Some(Reason::Reading(unseen));
         }
-        let first = self.unit_workloads.get(&source)?.lead_workloads.get(&desired.id)?.clone();
+        let first = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -261,8 +302,9 @@ impl Engine {
             return false;
         };
         let together = |id: &ObjectId| {
-            self.unit_workloads
-                .get(&source)
+            self.rollouts
+                .units
+                .of(source)
                 .and_then(|units| units.lead_workloads.get(id))
                 .is_some_and(|one| one == workload)
         };
@@ -308,11 +350,11 @@ impl Engine {
         if self.source_of(live) == Some(source) {
             return None;
         }
-        let workloads = self.unit_workloads.get(&source)?.unseen.get(id)?.clone();
+        let workloads = self.rollouts.units.of(source)?.unseen.get(id)?.clone();
         let unseen = workloads.iter().find(|workload| self.is_unseen(workload));
         if unseen.is_none() {
             // They were looked up since, and may restart pods.
-            self.unit_workloads.remove(&source);
+            self.rollouts.units.forget(source);
             self.find_units(source);
         }
         unseen.cloned()
@@ -320,9 +362,9 @@ impl Engine {
 
     /// Finds the units of a source, where that has to be done again.
     pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
-        if !self.unit_workloads.contains_key(&source) {
-            self.unit_workloads.insert(source, self.find_unit_workloads(source));
-            self.records.insert(source, self.record_sizes(source));
+        if self.rollouts.units.of(source).is_none() {
+            self.rollouts.units.set_workloads(source, self.find_unit_workloads(source));
+            self.rollouts.units.set_record_sizes(source, self.record_sizes(source));
         }
     }
 
@@ -333,7 +375,7 @@ impl Engine {
         source: SourceId,
         desired: &'a DesiredObject,
     ) -> impl Fn(&ObjectId) -> bool + 'a {
-        let lead = move |id: &ObjectId| self.unit_workloads.get(&source)?.lead_workloads.get(id);
+        let lead = move |id: &ObjectId| self.rollouts.units.of(source)?.lead_workloads.get(id);
         let own_lead = lead(&desired.id);
         let goes_back = self.has_rollback_target(&desired.id);
         // It costs a walk over all that it uses.

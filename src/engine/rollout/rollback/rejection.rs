@@ -336,21 +336,9 @@ impl Engine {
     }
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
-        let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
-        let content = named.map(|rejection| &rejection.replacement);
-        let (named, later) = (
-            matches!(content, Some(ReplacementContent::Unread(_))),
-            matches!(content, Some(ReplacementContent::AwaitingUnit(_))),
-        );
-        for (set, is_in) in [(&mut self.unread_rollbacks, named), (&mut self.rollbacks_awaiting_unit, later)]
-        {
-            if is_in {
-                set.insert(id.clone());
-            } else {
-                set.remove(id);
-            }
-        }
-        self.unit_workloads.remove(&source);
+        let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
+        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
         self.wakes.mark(id.clone());
