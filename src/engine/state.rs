@@ -12,6 +12,7 @@ use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::object_facts::ObjectFacts;
+use crate::engine::facts::source_set::SourceSet;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
 use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
@@ -19,7 +20,7 @@ use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::{Budget, DesiredState, LiveObject};
-use crate::object::{Gvk, ObjectId, Revision};
+use crate::object::{Gvk, ObjectId};
 
 /// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +37,7 @@ pub(super) enum DecisionMode {
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Engine {
     /// The sources, by their numbers.
-    pub(super) sources: Vec<SourceState>,
-    /// The id of the inventory of each source: the value of the label on its objects.
-    pub(super) inventory_ids: Vec<Arc<str>>,
-    /// The newest revision of each source that was read; empty before the first.
-    pub(super) heads: Vec<Revision>,
+    pub(super) sources: SourceSet,
     /// The objects: their entries and their live states.
     pub(super) objects: ObjectFacts,
     /// The kinds, and who lists them.
@@ -51,16 +48,12 @@ pub(crate) struct Engine {
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
     pub(super) orders: OrderState,
-    /// The last number that was given to a reading or an observation: it orders them.
-    pub(super) observation_counter: u64,
     /// The blockers that outlast a decision.
     pub(super) blockers: StandingBlockers,
     /// The data that pods use, as hashes.
     pub(super) configs: ConfigDataState,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
-    /// The namespace of the inventories, for commands that people type.
-    pub(super) inventory_namespace: Arc<str>,
 }
 
 impl Engine {
@@ -78,11 +71,7 @@ impl Engine {
 
     /// Adds a source and returns its number.
     pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        self.inventory_ids.push(source.inventory_id.clone());
-        self.heads.push(Revision::new(""));
-        let id = SourceId::new(self.sources.len());
-        self.sources.push(source);
-        id
+        self.sources.add(source)
     }
 
     /// Returns a source by its number.
@@ -94,17 +83,17 @@ impl Engine {
     pub(super) fn source_ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
-        SourceId::first(self.sources.len())
+        SourceId::first(self.sources.states().len())
     }
 
     /// Returns the source whose objects have an `ApplySet` id.
     pub(super) fn source_of_inventory_id(&self, inventory_id: &str) -> Option<SourceId> {
-        self.source_ids().find(|source| *self.inventory_ids[*source] == *inventory_id)
+        self.source_ids().find(|source| *self.sources.inventory_ids()[*source] == *inventory_id)
     }
 
     /// Returns all sources, by number.
     pub(super) fn sources(&self) -> &[SourceState] {
-        &self.sources
+        self.sources.states()
     }
 
     /// Returns the facts about one object.
@@ -176,13 +165,13 @@ impl Engine {
         if reading.revision.is_some() && reading.revision != state.head {
             // The newest revision decides when an object is finished.
             self.wakes.mark_each(state.waves.values().flatten().cloned());
-            self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
             if let (Some(revision), Some(authored), false) =
                 (&state.head, reading.authored, touched.is_empty())
             {
                 authors::note(&mut state.authors, revision, authored);
             }
+            self.sources.note_head(source);
             self.track_moves(source);
             self.begin_slowly();
         }
@@ -207,7 +196,7 @@ impl Engine {
     /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
     pub(super) fn last_observation_number(&self) -> u64 {
-        self.observation_counter
+        self.sources.last_observation_number()
     }
 
     /// Records that a source was checked after a reading of this number, and that what was found
@@ -308,7 +297,7 @@ impl Engine {
             self.objects.unread_accepted.remove(id);
         }
         let ours = self.objects.informer_objects.get(id).is_some_and(
-            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.inventory_ids.contains(set)),
+            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.sources.inventory_ids().contains(set)),
         );
         if self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);

@@ -420,8 +420,11 @@ impl Engine {
             return false;
         };
         let Some(labels) = desired.labels.as_deref() else { return false };
-        let unit =
-            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id));
+        let unit = self
+            .rollouts
+            .ledger
+            .as_ref()
+            .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id));
         let own_namespace = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {

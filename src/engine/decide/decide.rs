@@ -72,7 +72,7 @@ impl Engine {
             id,
             entry,
             observation: self.current_observation(id, entry, now),
-            inventories: &self.inventory_ids,
+            inventories: self.sources.inventory_ids(),
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
@@ -114,7 +114,7 @@ impl Engine {
             ReplacementContent::Read(_, release) => Some(release.revision.clone()),
             _ => None,
         });
-        let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
+        let newest = || entry.targets.first().map(|(source, _)| self.sources.head(*source).clone());
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 

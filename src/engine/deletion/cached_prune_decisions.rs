@@ -99,7 +99,7 @@ impl CachedPruneDecisions {
 impl Engine {
     /// Marks the judgement of the prune guard as stale: any change may change its decisions.
     pub(in crate::engine) fn mark_prunes_stale(&mut self) {
-        for source in &mut self.sources {
+        for source in self.sources.states_mut() {
             source.prunes.mark_stale();
         }
     }

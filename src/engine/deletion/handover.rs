@@ -195,7 +195,8 @@ impl Engine {
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
     pub(in crate::engine) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
-        let others = peers.into_iter().filter(|peer| !self.inventory_ids.contains(&peer.inventory_id));
+        let others =
+            peers.into_iter().filter(|peer| !self.sources.inventory_ids().contains(&peer.inventory_id));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
         let handover = &mut self.handover;
@@ -506,7 +507,7 @@ impl Engine {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
-                let own = self.inventory_ids.iter().position(|one| one == set);
+                let own = self.source_of_inventory_id(set);
                 let own = own.map(|source| &self.sources[source].name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
                 let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
@@ -546,7 +547,7 @@ impl Engine {
             // Others may request an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }
-        let has = |source: SourceId| set.as_ref() == Some(&self.inventory_ids[source]);
+        let has = |source: SourceId| set.as_ref() == Some(&self.sources.inventory_ids()[source]);
         let without = wants.iter().map(|(source, _)| *source).filter(|source| !has(*source)).collect();
         self.handover.unowned.record(id, without);
         for (source, _) in wants {

@@ -83,7 +83,7 @@ impl Engine {
     /// Fails where a number is wrong, or a change that is not done would be taken for done.
     #[cfg(test)]
     pub(in crate::engine) fn assert_counts(&self) {
-        for (number, source) in self.source_ids().zip(&self.sources) {
+        for (number, source) in self.source_ids().zip(self.sources.states()) {
             let mut members = crate::engine::ObjectCounts::default();
             for (id, _) in self
                 .objects

@@ -246,7 +246,7 @@ impl Engine {
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
         units = self.join_units(&nodes);
         let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
-        for unit in ledger.filter(|unit| unit.inventory_id == self.inventory_ids[source]) {
+        for unit in ledger.filter(|unit| unit.inventory_id == self.sources.inventory_ids()[source]) {
             // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));
             if let Some(first) = members.next() {

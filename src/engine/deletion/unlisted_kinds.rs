@@ -21,7 +21,7 @@ const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 impl Engine {
     /// Names the namespace of the inventories, for commands that people type.
     pub(in crate::engine) fn set_inventory_namespace(&mut self, namespace: &str) {
-        self.inventory_namespace = namespace.into();
+        self.sources.set_inventory_namespace(namespace);
     }
 
     /// Returns the first kind of a source's inventory or manifests that is not listed.
@@ -79,7 +79,7 @@ impl Engine {
                 .to_owned()
         } else {
             let kinds = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-            unserved_kind_remedy(&self.inventory_namespace, &state.name, kinds, kind)
+            unserved_kind_remedy(self.sources.inventory_namespace(), &state.name, kinds, kind)
         })
     }
 }

@@ -29,6 +29,7 @@ pub(super) mod release_annotation;
 pub(super) mod release_seal;
 pub(super) mod source_id;
 pub(super) mod source_policy;
+pub(super) mod source_set;
 pub(super) mod sources;
 pub(super) mod tool_variables;
 pub(super) mod tool_vocabulary;

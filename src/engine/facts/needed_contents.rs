@@ -69,8 +69,8 @@ impl Engine {
     /// Returns the revisions that must stay readable: the newest, and those of contents in force and
     /// of rollback targets.
     pub(in crate::engine) fn revisions(&self) -> BTreeSet<Revision> {
-        let heads = self.sources.iter().filter_map(|source| source.head.clone());
-        let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let heads = self.sources.states().iter().filter_map(|source| source.head.clone());
+        let rejected = self.sources.states().iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());

@@ -225,12 +225,13 @@ impl Engine {
                 // A source that takes an object over seals it anew: until then the label is
                 // unproven. The release of an unwanted object stays unproven, so that its source
                 // reports that it is kept.
-                let other = || wanting().find_map(|(source, _)| facts_of(&self.inventory_ids[*source]));
+                let other =
+                    || wanting().find_map(|(source, _)| facts_of(&self.sources.inventory_ids()[*source]));
                 let sealed = own.or_else(other);
                 (sealed, own.is_none() && sealed.is_some())
             }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.inventory_ids.iter().find_map(|set| facts_of(set)), false),
+            _ => (self.sources.inventory_ids().iter().find_map(|set| facts_of(set)), false),
         };
         let SealedFacts { timing, serial, overlay } = sealed?;
         live.release = live.unproven_release.take().map(|annotation| annotation.release);
@@ -327,7 +328,7 @@ impl Engine {
         };
         let release = apply.release_annotation().release;
         let facts = SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash));
-        let seal = key.seal(&self.inventory_ids[apply.source], id, &release, facts);
+        let seal = key.seal(&self.sources.inventory_ids()[apply.source], id, &release, facts);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

@@ -344,7 +344,7 @@ impl Engine {
     /// Returns whether a pause or hold was acknowledged, by whichever source: an object may have
     /// come from another one, with its pause.
     fn is_answered(&self, token: &str) -> bool {
-        let recorded = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let recorded = self.sources.states().iter().filter_map(|source| source.inventory.as_ref());
         let recorded = recorded.flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().map(|(_, answer)| answer);
         recorded.chain(answers).any(|one| *one.token == *token && one.is_of_state())

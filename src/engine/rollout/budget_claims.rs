@@ -234,7 +234,7 @@ impl Engine {
                 starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), counts),
             }
         };
-        for (number, source) in self.source_ids().zip(&self.sources) {
+        for (number, source) in self.source_ids().zip(self.sources.states()) {
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
             let of_it = |start: &RolloutStart| start.inventory_id == source.inventory_id;
@@ -293,7 +293,7 @@ impl Engine {
     pub(in crate::engine) fn set_ledger(&mut self, ledger: RolloutLedger) {
         self.clear_memo();
         let ledger = self.rollouts.restore_lost(ledger);
-        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
+        let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
         self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
@@ -397,7 +397,7 @@ impl Engine {
     pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
-        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
+        let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         next.claims.retain(|id, claim| {
             if self.rollouts.retired_inventories.contains(&claim.inventory_id) {
                 return self.is_counted(id, claim);

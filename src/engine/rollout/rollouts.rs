@@ -376,7 +376,8 @@ impl Engine {
         content: ContentHash,
         pods: u32,
     ) -> RolloutClaim {
-        let (inventory_id, holder) = (self.inventory_ids[source].clone(), self.rollouts.holder.clone());
+        let (inventory_id, holder) =
+            (self.sources.inventory_ids()[source].clone(), self.rollouts.holder.clone());
         RolloutClaim {
             inventory_id,
             holder,
@@ -389,7 +390,7 @@ impl Engine {
     /// Returns the ledger's claim for one workload of ours.
     pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
         let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
-        self.inventory_ids.contains(&claim.inventory_id).then_some(claim)
+        self.sources.inventory_ids().contains(&claim.inventory_id).then_some(claim)
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.

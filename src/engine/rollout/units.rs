@@ -140,7 +140,7 @@ impl Engine {
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = ReleaseUnit {
-            inventory_id: self.inventory_ids[source].clone(),
+            inventory_id: self.sources.inventory_ids()[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
@@ -188,7 +188,7 @@ impl Engine {
     pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
         let ledger = self.rollouts.ledger.as_ref();
         ledger.is_some_and(|ledger| {
-            self.inventory_ids.iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
+            self.sources.inventory_ids().iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
         })
     }
 
@@ -405,7 +405,7 @@ impl Engine {
             .rollouts
             .ledger
             .as_ref()
-            .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
+            .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], &desired.id));
         let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
@@ -489,7 +489,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&ReleaseUnit> {
         let (source, desired) = self.entry(id)?.target_content()?;
-        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.inventory_ids[source], id)?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.sources.inventory_ids()[source], id)?;
         (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 

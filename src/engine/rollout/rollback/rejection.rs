@@ -390,7 +390,9 @@ impl Engine {
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
-            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id)) else {
+            let Some(unit) =
+                ledger.and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id))
+            else {
                 return;
             };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
@@ -426,7 +428,7 @@ impl Engine {
                 .rollouts
                 .ledger
                 .as_ref()
-                .and_then(|ledger| ledger.unit_of(&self.inventory_ids[*source], id));
+                .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
         };
@@ -473,7 +475,8 @@ impl Engine {
     ) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
-        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.inventory_ids[source], id).is_some());
+        let is_recorded =
+            members.keys().any(|id| ledger.unit_of(&self.sources.inventory_ids()[source], id).is_some());
         self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
     }
 
