@@ -1,12 +1,12 @@
 //! Numbers and sets for the prune guard, kept as facts come in. Counted anew for each decision, ten
 //! thousand objects would cost milliseconds each time.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::engine::LiveObject;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
-use crate::object::{ObjectId, Revision};
+use crate::object::ObjectId;
 
 impl Engine {
     /// Counts an object again whose live state has changed or gone.
@@ -31,10 +31,10 @@ impl Engine {
             }
         }
         if from != to {
-            exchange(&mut self.objects.live_objects_by_revision, from.as_ref(), to);
+            self.objects.live_objects_by_revision.exchange(from.as_ref(), to);
         }
         if old != new {
-            exchange(&mut self.objects.proven_objects_by_revision, old.as_ref(), new);
+            self.objects.proven_objects_by_revision.exchange(old.as_ref(), new);
         }
         // An unproven object is not counted, and lives all the same.
         let (owned, owns) =
@@ -68,8 +68,7 @@ impl Engine {
     /// by it, and only objects that show this very revision can have begun to move.
     pub(in crate::engine) fn track_moves(&mut self, source: SourceId) {
         let state = &self.sources[source];
-        let shown =
-            state.head.as_ref().is_some_and(|head| self.objects.live_objects_by_revision.contains_key(head));
+        let shown = state.head.as_ref().is_some_and(|head| self.objects.live_objects_by_revision.has(head));
         let ids: Vec<ObjectId> = if shown {
             state.manifests.ids().cloned().collect()
         } else {
@@ -115,20 +114,5 @@ impl Engine {
                 assert!(may_differ.contains(id), "{id} differs");
             }
         }
-    }
-}
-
-/// Counts one of these revisions less, and one of those more.
-fn exchange(counts: &mut HashMap<Revision, u32>, from: Option<&Revision>, to: Option<Revision>) {
-    if let Some(from) = from
-        && let Some(count) = counts.get_mut(from)
-    {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(from);
-        }
-    }
-    if let Some(to) = to {
-        *counts.entry(to).or_default() += 1;
     }
 }

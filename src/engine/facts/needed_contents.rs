@@ -75,7 +75,8 @@ impl Engine {
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
-        let proven = self.objects.proven_objects_by_revision.keys().cloned().chain(self.unproven_revisions());
+        let proven =
+            self.objects.proven_objects_by_revision.revisions().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
     }
 }

@@ -25,9 +25,9 @@ pub(in crate::engine) struct ObjectFacts {
     /// The objects that stand out by what sources want.
     pub(in crate::engine) target_index: TargetIndex,
     /// The number of live objects that each revision brought.
-    pub(in crate::engine) live_objects_by_revision: HashMap<Revision, u32>,
+    pub(in crate::engine) live_objects_by_revision: RevisionCounts,
     /// The same of those alone whose seal proves it.
-    pub(in crate::engine) proven_objects_by_revision: HashMap<Revision, u32>,
+    pub(in crate::engine) proven_objects_by_revision: RevisionCounts,
     /// The keys of the seals, and the objects whose seal none of them proves.
     pub(in crate::engine) proofs: ReleaseProofs,
 }
@@ -36,6 +36,44 @@ impl ObjectFacts {
     /// Indexes an object again by what sources want of it.
     pub(in crate::engine) fn index_target(&mut self, id: &ObjectId) {
         self.target_index.index(id, self.entries.get(id).map(|entry| &**entry));
+    }
+}
+
+/// The number of objects of each revision that has any.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct RevisionCounts(HashMap<Revision, u32>);
+
+impl RevisionCounts {
+    /// Counts one of these revisions less, and one of those more.
+    pub(in crate::engine) fn exchange(&mut self, from: Option<&Revision>, to: Option<Revision>) {
+        if let Some(from) = from
+            && let Some(count) = self.0.get_mut(from)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(from);
+            }
+        }
+        if let Some(to) = to {
+            *self.0.entry(to).or_default() += 1;
+        }
+    }
+
+    /// Returns whether any object is of a revision.
+    pub(in crate::engine) fn has(&self, revision: &Revision) -> bool {
+        self.0.contains_key(revision)
+    }
+
+    /// Returns the revisions of all objects.
+    pub(in crate::engine) fn revisions(&self) -> impl Iterator<Item = &Revision> {
+        self.0.keys()
+    }
+
+    /// Returns the number of objects of each revision, in words.
+    #[cfg(test)]
+    pub(in crate::engine) fn words(&self) -> Vec<String> {
+        self.0.iter().map(|(name, count)| format!("{name} {count}")).collect()
     }
 }
 

@@ -152,7 +152,7 @@ impl Engine {
         }
         self.wake_topic(&WaitTopic::Object(key_id()));
         self.mark_prunes_stale();
-        self.orders.stale = true;
+        self.orders.mark_stale();
     }
 
     /// Returns whether it is not known yet if there is a key.

@@ -1,4 +1,4 @@
-//! Whom a change of a fact wakes, and who is to be decided about again.
+//! The waits of objects, and the marks of those that are to be decided about again.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -62,7 +62,14 @@ pub(in crate::engine) struct OrderState {
     /// Rejections that are to be taken out of the inventory.
     pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
-    pub(in crate::engine) stale: bool,
+    pub(super) stale: bool,
+}
+
+impl OrderState {
+    /// Has the orders looked at again, as what they wait for may be there.
+    pub(in crate::engine) fn mark_stale(&mut self) {
+        self.stale = true;
+    }
 }
 
 /// The intents of people for objects.

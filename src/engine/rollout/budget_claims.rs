@@ -316,7 +316,7 @@ impl Engine {
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);
         self.unlock_ledger();
-        self.orders.stale = true;
+        self.orders.mark_stale();
         self.forget_authors();
         self.rollouts.budget_stale = true;
         for (id, claim) in &claims {
