@@ -15,7 +15,6 @@ use crate::engine::orders::carry_out::DoneOrder;
 use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
-use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
@@ -37,13 +36,13 @@ pub(in crate::engine) struct OrderState {
     /// The objects of `asked` that only a lookup shows, each with the first decision after it.
     looked_up: BTreeMap<ObjectId, Instant>,
     /// The orders that are there, of each source whose orders object was read.
-    pub(in crate::engine) pending: BTreeMap<SourceId, Vec<Order>>,
+    pub(super) pending: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
-    pub(in crate::engine) done: Vec<DoneOrder>,
+    pub(super) done: Vec<DoneOrder>,
     /// Objects of which it was reported that the order on them is not obeyed, with its beginning.
-    pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
+    pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were reported.
-    pub(in crate::engine) intents_changed: bool,
+    pub(super) intents_changed: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were
     /// seen last.
     pub(in crate::engine) opted_out: BTreeMap<ObjectId, &'static str>,
@@ -54,13 +53,9 @@ pub(in crate::engine) struct OrderState {
     /// The objects that were held then.
     held_objects: BTreeSet<ObjectId>,
     /// Rollbacks that are being looked up, by token.
-    pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
+    pub(super) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
-    /// Rejections that are to be taken out of the inventory, once their units are recorded again.
-    pub(in crate::engine) retries_to_record: Vec<(SourceId, Rejection)>,
-    /// Rejections that are to be taken out of the inventory.
-    pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
     pub(super) stale: bool,
 }

@@ -26,6 +26,7 @@ use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::queue::QueuePublication;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
+use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -121,6 +122,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) units: UnitIndex,
     /// The rollbacks that have not begun.
     pub(in crate::engine) rollbacks: PendingRollbacks,
+    /// The rejections whose contents are tried again.
+    pub(in crate::engine) retries: RejectionRetries,
     /// Answers about workloads that are asked for once for each object of a unit.
     pub(in crate::engine) memo: DecisionMemo,
 }
