@@ -1,4 +1,4 @@
-//! The engine: all entries, and the transitions that new facts cause.
+//! The engine: its parts, and the transitions that new facts cause in several of them.
 //!
 //! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
 //! about, and `take_dirty` gives these to the queue of the loop.
@@ -32,7 +32,7 @@ pub(super) enum DecisionMode {
     Plan,
 }
 
-/// All facts, and every transition.
+/// All facts, and every transition. The folder that defines a part owns what is in it.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Engine {
