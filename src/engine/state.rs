@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::engine::decide::ownership::OwnerChange;
 use crate::engine::decide::standing_blockers::StandingBlockers;
 use crate::engine::deletion::handover::Handover;
-use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::object_facts::ObjectFacts;
 use crate::engine::facts::source_set::SourceSet;
@@ -286,26 +286,17 @@ impl Engine {
         if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
-        let named = self
-            .objects
-            .entries
-            .get(id)
-            .is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unread(_)));
-        if named {
-            self.objects.unread_accepted.insert(id.clone());
-        } else {
-            self.objects.unread_accepted.remove(id);
-        }
+        self.objects.track_accepted(id);
         let ours = self.objects.informer_objects.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.sources.inventory_ids().contains(set)),
         );
         if self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);
-            self.objects.unwanted.remove(id);
+            self.objects.forget_unwanted(id);
         } else if ours {
-            self.objects.unwanted.insert(id.clone());
+            self.objects.note_unwanted(id);
         } else {
-            self.objects.unwanted.remove(id);
+            self.objects.forget_unwanted(id);
         }
         self.track_handover(id);
     }
@@ -344,7 +335,7 @@ impl Engine {
 
     /// Takes over which objects autoscalers target.
     pub(super) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = match self.objects.autoscaled.replace(targets.clone()) {
+        let changed: Vec<ObjectId> = match self.objects.replace_autoscaled(targets.clone()) {
             Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
             None => self.objects.entries.keys().cloned().collect(),
@@ -361,10 +352,10 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
-            self.rollouts.interrupted.remove(id);
+            self.rollouts.forget_interrupted(id);
             if !self.objects.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
-            } else if self.objects.unwanted.contains(id) {
+            } else if self.objects.unwanted().contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.

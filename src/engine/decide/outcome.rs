@@ -80,7 +80,7 @@ impl Engine {
         now: Instant,
     ) {
         if !matches!(action, Action::DryRun(_)) {
-            self.rollouts.writes_in_flight.remove(id);
+            self.rollouts.end_write(id);
         }
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {

@@ -211,7 +211,7 @@ impl Engine {
 
     /// Returns the source of whose objects an unwanted one is.
     fn candidate_source(&self, id: &ObjectId) -> Option<SourceId> {
-        let live = self.informer_object(id).filter(|_| self.objects.unwanted.contains(id))?;
+        let live = self.informer_object(id).filter(|_| self.objects.unwanted().contains(id))?;
         self.source_of(live)
     }
 
@@ -238,7 +238,7 @@ impl Engine {
     #[cfg(test)]
     fn assert_decided(&self, source: SourceId) {
         let prunes = &self.sources[source].prunes;
-        if prunes.decisions.is_empty() && self.objects.unwanted.is_empty() {
+        if prunes.decisions.is_empty() && self.objects.unwanted().is_empty() {
             return;
         }
         let now = self.decide_prunes(source);

@@ -211,10 +211,10 @@ impl Engine {
         let asking = std::mem::take(&mut self.handover.asking);
         self.rollouts.transfers.note_peers(asking.iter());
         self.wakes.mark_each(asking);
-        self.wakes.mark_each(self.objects.unwanted.iter().cloned());
+        self.wakes.mark_each(self.objects.unwanted().iter().cloned());
         let since =
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
-        let unwanted: BTreeMap<Uid, Instant> = self.objects.unwanted.iter().filter_map(since).collect();
+        let unwanted: BTreeMap<Uid, Instant> = self.objects.unwanted().iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
         self.handover.arrived.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
@@ -396,7 +396,8 @@ impl Engine {
         now: Instant,
     ) -> Decision {
         let of = self.informer_object(id).and_then(|live| self.source_of(live));
-        let Some(source) = of.filter(|_| self.handover.consults_peers && self.objects.unwanted.contains(id))
+        let Some(source) =
+            of.filter(|_| self.handover.consults_peers && self.objects.unwanted().contains(id))
         else {
             return decision;
         };
@@ -563,7 +564,7 @@ impl Engine {
             }
         }
         if let Some(source) = set.and_then(|set| self.source_of_inventory_id(&set))
-            && self.objects.unwanted.contains(id)
+            && self.objects.unwanted().contains(id)
             && self.has_read_wants_of(source)
         {
             self.handover.given_up.entry(source).or_default().insert(id.clone());
@@ -579,7 +580,7 @@ impl Engine {
 
     /// Gives up what a source turned out not to want, once that is known.
     pub(in crate::engine) fn give_up_unwanted(&mut self) {
-        for id in self.objects.unwanted.iter().cloned().collect::<Vec<_>>() {
+        for id in self.objects.unwanted().iter().cloned().collect::<Vec<_>>() {
             self.track_handover(&id);
         }
     }

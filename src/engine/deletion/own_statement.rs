@@ -104,7 +104,7 @@ impl Engine {
     ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
         self.handover.prior_statement.remove(&source);
-        let unwanted = &self.objects.unwanted;
+        let unwanted = self.objects.unwanted();
         if let Some(released) = self.handover.given_up.get_mut(&source) {
             released.retain(|id| unwanted.contains(id));
         }
@@ -200,7 +200,7 @@ impl Engine {
             .into_iter()
             .flatten()
             .filter(is_reported)
-            .map(|id| (!self.objects.unwanted.contains(id), id))
+            .map(|id| (!self.objects.unwanted().contains(id), id))
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.peers();

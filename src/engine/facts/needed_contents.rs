@@ -21,7 +21,7 @@ impl Engine {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in &self.objects.unread_accepted {
+        for id in self.objects.unread_accepted() {
             let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
             if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
@@ -45,7 +45,7 @@ impl Engine {
                 Some(desired) => AcceptedContent::Known(desired),
                 None => AcceptedContent::Unreadable(release.clone()),
             };
-            self.objects.unread_accepted.remove(id);
+            self.objects.track_accepted(id);
             self.track_rollout(id);
             self.wakes.mark(id.clone());
             self.wake_config_consumers(id);
@@ -62,7 +62,7 @@ impl Engine {
         };
         // A plan takes what comes first for done.
         let waits = self.blockers.mode == DecisionMode::Live;
-        let named = self.objects.unread_accepted.iter().filter(|_| waits).find(of_source)?;
+        let named = self.objects.unread_accepted().iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Defer(format!("pruned when the content of {named} was read again").into()))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::engine::LiveObject;
-use crate::engine::facts::entry::ObjectEntry;
+use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
 use crate::engine::facts::release_seal::ReleaseProofs;
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -17,11 +17,11 @@ pub(in crate::engine) struct ObjectFacts {
     /// The live objects that the informers show.
     pub(in crate::engine) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
     /// The objects whose replicas an autoscaler sets; none as long as that is not known.
-    pub(in crate::engine) autoscaled: Option<HashSet<ObjectId>>,
+    autoscaled: Option<HashSet<ObjectId>>,
     /// Objects of ours that no source wants.
-    pub(in crate::engine) unwanted: BTreeSet<ObjectId>,
+    unwanted: BTreeSet<ObjectId>,
     /// Objects whose accepted content has not been read yet.
-    pub(in crate::engine) unread_accepted: BTreeSet<ObjectId>,
+    unread_accepted: BTreeSet<ObjectId>,
     /// The objects that stand out by what sources want.
     pub(in crate::engine) target_index: TargetIndex,
     /// The number of live objects that each revision brought.
@@ -36,6 +36,50 @@ impl ObjectFacts {
     /// Indexes an object again by what sources want of it.
     pub(in crate::engine) fn index_target(&mut self, id: &ObjectId) {
         self.target_index.index(id, self.entries.get(id).map(|entry| &**entry));
+    }
+
+    /// Takes over which objects autoscalers target. Returns those of before; none where that was
+    /// not known.
+    pub(in crate::engine) fn replace_autoscaled(
+        &mut self,
+        targets: HashSet<ObjectId>,
+    ) -> Option<HashSet<ObjectId>> {
+        self.autoscaled.replace(targets)
+    }
+
+    /// Returns the objects that autoscalers target; none as long as that is not known.
+    pub(in crate::engine) fn autoscaled(&self) -> Option<&HashSet<ObjectId>> {
+        self.autoscaled.as_ref()
+    }
+
+    /// Records an object of ours that no source wants.
+    pub(in crate::engine) fn note_unwanted(&mut self, id: &ObjectId) {
+        self.unwanted.insert(id.clone());
+    }
+
+    /// Records an object that a source wants, or that is not ours.
+    pub(in crate::engine) fn forget_unwanted(&mut self, id: &ObjectId) {
+        self.unwanted.remove(id);
+    }
+
+    /// Returns the objects of ours that no source wants.
+    pub(in crate::engine) fn unwanted(&self) -> &BTreeSet<ObjectId> {
+        &self.unwanted
+    }
+
+    /// Keeps the set of objects whose accepted content has not been read.
+    pub(in crate::engine) fn track_accepted(&mut self, id: &ObjectId) {
+        let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+        if matches!(accepted, Some(AcceptedContent::Unread(_))) {
+            self.unread_accepted.insert(id.clone());
+        } else {
+            self.unread_accepted.remove(id);
+        }
+    }
+
+    /// Returns the objects whose accepted content has not been read.
+    pub(in crate::engine) fn unread_accepted(&self) -> &BTreeSet<ObjectId> {
+        &self.unread_accepted
     }
 }
 

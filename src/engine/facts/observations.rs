@@ -54,7 +54,7 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.budget_stale = true;
+        self.rollouts.mark_budget_stale();
         self.rollouts.units.forget_all();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
@@ -128,7 +128,8 @@ impl Engine {
     /// Keeps which objects have come with the label of a source that had been read, and that does
     /// not want them.
     fn track_arrival(&mut self, id: &ObjectId) {
-        let Some(live) = self.objects.informer_objects.get(id).filter(|_| self.objects.unwanted.contains(id))
+        let Some(live) =
+            self.objects.informer_objects.get(id).filter(|_| self.objects.unwanted().contains(id))
         else {
             return;
         };
@@ -160,7 +161,7 @@ impl Engine {
             entry.min_resource_version = None;
             entry.verified = None;
         }
-        self.objects.unwanted.remove(id);
+        self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);
         self.note_object_change(id);
@@ -231,7 +232,7 @@ impl Engine {
     /// Returns who sets the count of replicas of an object. As long as the autoscalers are
     /// not known, one whose count is not ours is taken to have one: ours would scale it back.
     pub(in crate::engine) fn replica_owner(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
-        let autoscaled = match &self.objects.autoscaled {
+        let autoscaled = match self.objects.autoscaled() {
             Some(targets) => targets.contains(id),
             None => self.live_object(id).is_some_and(|live| {
                 let ceded = entry.target_content().and_then(|(_, desired)| desired.hash_without_replicas);
