@@ -84,6 +84,7 @@ pub(crate) use facts::ignore_fields::tool_requests;
 pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
 pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, keep_ignored, resolve_ignores};
 pub(crate) use facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP, WatchScope};
+pub(crate) use facts::kinds::{KindAvailability, KindState};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, Uid, WorkloadPhase};
@@ -171,7 +172,7 @@ pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
-pub(crate) use state::{Engine, KindAvailability, KindState};
+pub(crate) use state::Engine;
 pub(crate) use view::View;
 
 #[cfg(test)]

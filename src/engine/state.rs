@@ -1,41 +1,26 @@
-//! The engine: all entries, and the transitions that new facts cause.
+//! The engine: its parts, and the transitions that new facts cause in several of them.
 //!
 //! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
 //! about, and `take_dirty` gives these to the queue of the loop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
 use crate::engine::decide::ownership::OwnerChange;
+use crate::engine::decide::standing_blockers::StandingBlockers;
 use crate::engine::deletion::handover::Handover;
-use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
-use crate::engine::facts::informer_groups::InformerGroupSet;
-use crate::engine::facts::record_size::RecordSizes;
-use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::kinds::{KindAvailability, KindFacts};
+use crate::engine::facts::object_facts::ObjectFacts;
+use crate::engine::facts::source_set::SourceSet;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
+use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
-use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::{Budget, DesiredState, LiveObject};
-use crate::manifest::KindScopes;
-use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
-
-/// The state of a kind.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum KindState {
-    /// Its informer has not listed all yet.
-    Syncing,
-    /// Its informer shows all there is.
-    Synced,
-    /// Its informer does not get through, and the class of why.
-    Unobservable(Arc<str>, ErrorClass),
-    /// The server certainly does not have it, so there is nothing to show.
-    Absent,
-}
+use crate::object::{Gvk, ObjectId};
 
 /// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,92 +32,28 @@ pub(super) enum DecisionMode {
     Plan,
 }
 
-/// All facts, and every transition.
+/// All facts, and every transition. The folder that defines a part owns what is in it.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Engine {
     /// The sources, by their numbers.
-    pub(super) sources: Vec<SourceState>,
-    /// The id of the inventory of each source: the value of the label on its objects.
-    pub(super) inventory_ids: Vec<Arc<str>>,
-    /// The newest revision of each source that was read; empty before the first.
-    pub(super) heads: Vec<Revision>,
-    /// The entries, by object. Boxed: a table of large values keeps nearly as much room free as it
-    /// uses.
-    pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
-    /// The live objects that the informers show.
-    pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
-    /// The informer groups, each with the kinds that it lists.
-    pub(super) informer_groups: InformerGroupSet,
-    /// Indicates for each kind and version whether the server has it.
-    pub(super) served: HashMap<Gvk, KindAvailability>,
-    /// The objects whose replicas an autoscaler sets; none as long as that is not known.
-    pub(super) autoscaled: Option<HashSet<ObjectId>>,
-    /// The objects that wait for a topic.
-    pub(super) waiters_by_topic: HashMap<WaitTopic, BTreeSet<ObjectId>>,
-    /// The topic that each object waits for.
-    pub(super) topic_by_waiter: HashMap<ObjectId, WaitTopic>,
+    pub(super) sources: SourceSet,
+    /// The objects: their entries and their live states.
+    pub(super) objects: ObjectFacts,
+    /// The kinds, and who lists them.
+    pub(super) kinds: KindFacts,
+    /// The objects that wait, and those that are to be decided about again.
+    pub(super) wakes: Wakes,
     /// The budget, and the workloads that roll.
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
     pub(super) orders: OrderState,
-    /// The workloads of the units of each source. Made on demand, void when a content comes or goes.
-    pub(super) unit_workloads: BTreeMap<SourceId, UnitWorkloads>,
-    /// The record sizes of those units, by source.
-    pub(super) records: BTreeMap<SourceId, RecordSizes>,
-    /// Answers about workloads that are asked for once for each object of a unit.
-    pub(super) memo: DecisionMemo,
-    /// Objects that go back to a content that has not been read.
-    pub(super) unread_rollbacks: BTreeSet<ObjectId>,
-    /// Objects that go back once all that goes back together with them has been read.
-    pub(super) rollbacks_awaiting_unit: BTreeSet<ObjectId>,
-    /// Objects of ours that no source wants.
-    pub(super) unwanted: BTreeSet<ObjectId>,
-    /// Objects whose accepted content has not been read yet.
-    pub(super) unread_accepted: BTreeSet<ObjectId>,
-    /// Objects whose desired content depends on others by annotation.
-    pub(super) dependents: BTreeSet<ObjectId>,
-    /// Objects that wait for themselves, each with the reason in words.
-    pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
-    /// The objects that define a kind: several where sources name more than one.
-    pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
-    /// The number of live objects that each revision brought.
-    pub(super) live_objects_by_revision: HashMap<Revision, u32>,
-    /// The same of those alone whose seal proves it.
-    pub(super) proven_objects_by_revision: HashMap<Revision, u32>,
-    /// Objects that an account may not write, by account, kind and namespace.
-    pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
-    /// The sources that may not write an object that several want.
-    pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
-    /// Objects that several sources want.
-    pub(super) contested: BTreeSet<ObjectId>,
-    /// Objects of which a fact changed, and that are to be decided about again.
-    pub(super) dirty: Vec<ObjectId>,
-    /// The last number that was given to a reading or an observation: it orders them.
-    pub(super) observation_counter: u64,
-    /// Indicates whether it decides for writes or for a plan.
-    pub(super) mode: DecisionMode,
+    /// The blockers that outlast a decision.
+    pub(super) blockers: StandingBlockers,
     /// The data that pods use, as hashes.
     pub(super) configs: ConfigDataState,
-    /// The keys of the seals, and the objects whose seal none of them proves.
-    pub(super) proofs: ReleaseProofs,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
-    /// The scopes of kinds, as far as they are known.
-    pub(super) scopes: KindScopes,
-    /// The namespace of the inventories, for commands that people type.
-    pub(super) inventory_namespace: Arc<str>,
-}
-
-/// Indicates whether the server has a kind.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum KindAvailability {
-    /// The server has the kind in this version.
-    Served,
-    /// The server does not have it; these versions of the kind it has.
-    Unserved(Arc<[String]>),
-    /// Its group did not answer.
-    Unknown,
 }
 
 impl Engine {
@@ -144,17 +65,13 @@ impl Engine {
     /// Makes it decide as if all prerequisites were met: for a plan, not for a write.
     #[must_use]
     pub(crate) fn assume_prerequisites(mut self) -> Self {
-        self.mode = DecisionMode::Plan;
+        self.blockers.mode = DecisionMode::Plan;
         self
     }
 
     /// Adds a source and returns its number.
     pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        self.inventory_ids.push(source.inventory_id.clone());
-        self.heads.push(Revision::new(""));
-        let id = SourceId::new(self.sources.len());
-        self.sources.push(source);
-        id
+        self.sources.add(source)
     }
 
     /// Returns a source by its number.
@@ -166,72 +83,65 @@ impl Engine {
     pub(super) fn source_ids(
         &self,
     ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
-        SourceId::first(self.sources.len())
+        SourceId::first(self.sources.states().len())
     }
 
     /// Returns the source whose objects have an `ApplySet` id.
     pub(super) fn source_of_inventory_id(&self, inventory_id: &str) -> Option<SourceId> {
-        self.source_ids().find(|source| *self.inventory_ids[*source] == *inventory_id)
+        self.source_ids().find(|source| *self.sources.inventory_ids()[*source] == *inventory_id)
     }
 
     /// Returns all sources, by number.
     pub(super) fn sources(&self) -> &[SourceState] {
-        &self.sources
+        self.sources.states()
     }
 
     /// Returns the facts about one object.
     pub(super) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookup_counts::count(1);
-        self.entries.get(id).map(|entry| &**entry)
+        self.objects.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
-        lookup_counts::count(self.entries.len());
-        self.entries.iter().map(|(id, entry)| (id, &**entry))
+        lookup_counts::count(self.objects.entries.len());
+        self.objects.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
     pub(super) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
-        self.informer_objects.get(id).map(|live| &**live)
+        self.objects.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub(super) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookup_counts::count(self.informer_objects.len());
-        self.informer_objects.iter().map(|(id, live)| (id, &**live))
+        lookup_counts::count(self.objects.informer_objects.len());
+        self.objects.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
-        if !self.dirty.is_empty() {
+        if self.wakes.has_dirty() {
             self.clear_memo();
         }
-        std::mem::take(&mut self.dirty)
+        self.wakes.take_dirty()
     }
 
     /// Marks an object as changed.
     pub(super) fn mark_dirty(&mut self, id: &ObjectId) {
-        self.dirty.push(id.clone());
+        self.wakes.mark(id.clone());
     }
 
     /// Marks everything, as the periodic resync does.
     pub(super) fn mark_all(&mut self) {
-        self.dirty.extend(self.entries.keys().cloned());
+        self.wakes.mark_each(self.objects.entries.keys().cloned());
     }
 
     /// Wakes the objects that wait for a topic.
     pub(super) fn wake_topic(&mut self, topic: &WaitTopic) {
-        for id in self.waiters_by_topic.remove(topic).unwrap_or_default() {
-            self.topic_by_waiter.remove(&id);
-            self.dirty.push(id);
-        }
-        if self.topic_by_waiter.is_empty() {
-            // Memory that a first pass over a large source needed is given back.
-            self.topic_by_waiter.shrink_to_fit();
-        }
+        self.wakes.wake(topic);
     }
 
     /// Takes over a reading of a source.
@@ -249,19 +159,19 @@ impl Engine {
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
         if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
-            let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
-            self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
+            let unwanted = self.objects.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
+            self.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
             // The newest revision decides when an object is finished.
-            self.dirty.extend(state.waves.values().flatten().cloned());
-            self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
+            self.wakes.mark_each(state.waves.values().flatten().cloned());
             state.head = reading.revision;
             if let (Some(revision), Some(authored), false) =
                 (&state.head, reading.authored, touched.is_empty())
             {
                 authors::note(&mut state.authors, revision, authored);
             }
+            self.sources.note_head(source);
             self.track_moves(source);
             self.begin_slowly();
         }
@@ -271,7 +181,7 @@ impl Engine {
         if first {
             self.give_up_unwanted();
         }
-        self.unit_workloads.remove(&source);
+        self.rollouts.units.forget(source);
         self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
@@ -286,7 +196,7 @@ impl Engine {
     /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
     pub(super) fn last_observation_number(&self) -> u64 {
-        self.observation_counter
+        self.sources.last_observation_number()
     }
 
     /// Records that a source was checked after a reading of this number, and that what was found
@@ -307,7 +217,7 @@ impl Engine {
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
         let target = self.target_of(source, id);
         let newest = self.sources[source].head.clone();
-        let entry = self.entries.entry(id.clone()).or_default();
+        let entry = self.objects.entries.entry(id.clone()).or_default();
         let named = entry.targets.iter().any(|(other, _)| *other == source);
         match (named, &target) {
             (false, Some(_)) => self.sources[source].desired_counts_mut().add(id),
@@ -321,7 +231,7 @@ impl Engine {
         {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
-                forget_definition(&mut self.definitions, defined, id);
+                self.objects.target_index.forget_definition(defined, id);
             }
         }
         entry.targets.retain(|(other, _)| *other != source);
@@ -332,23 +242,18 @@ impl Engine {
         }
         entry.targets.sort_by_key(|(source, _)| *source);
         self.sort_targets_by_owner(id);
-        self.index_target(id);
-        let Some(entry) = self.entries.get(id) else { return };
-        if entry.targets.len() > 1 {
-            self.contested.insert(id.clone());
-        } else {
-            self.contested.remove(id);
-        }
+        self.objects.index_target(id);
+        let Some(entry) = self.objects.entries.get(id) else { return };
         if entry.targets != before {
-            self.write_denials.remove(id);
+            self.blockers.forget_denials(id);
             self.prove_wanted(id);
-            let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.informer_objects.get(id), entry.min_resource_version) {
+            let Some(entry) = self.objects.entries.get_mut(id) else { return };
+            if let (Some(live), None) = (self.objects.informer_objects.get(id), entry.min_resource_version) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
             self.track_rollout(id);
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
             self.wake_topic(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
         }
@@ -356,19 +261,6 @@ impl Engine {
         self.track_move(id);
         if left_wave {
             self.wake_waves(source);
-        }
-    }
-
-    /// Keeps which object defines a kind, and which ones depend on others.
-    pub(super) fn index_target(&mut self, id: &ObjectId) {
-        let content = self.entries.get(id).and_then(|entry| entry.target_content());
-        if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
-            self.definitions.entry(defined.clone()).or_default().insert(id.clone());
-        }
-        if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
-            self.dependents.insert(id.clone());
-        } else {
-            self.dependents.remove(id);
         }
     }
 
@@ -394,23 +286,17 @@ impl Engine {
         if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
-        let named =
-            self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unread(_)));
-        if named {
-            self.unread_accepted.insert(id.clone());
-        } else {
-            self.unread_accepted.remove(id);
-        }
-        let ours = self.informer_objects.get(id).is_some_and(
-            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.inventory_ids.contains(set)),
+        self.objects.track_accepted(id);
+        let ours = self.objects.informer_objects.get(id).is_some_and(
+            |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.sources.inventory_ids().contains(set)),
         );
-        if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
+        if self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);
-            self.unwanted.remove(id);
+            self.objects.forget_unwanted(id);
         } else if ours {
-            self.unwanted.insert(id.clone());
+            self.objects.note_unwanted(id);
         } else {
-            self.unwanted.remove(id);
+            self.objects.forget_unwanted(id);
         }
         self.track_handover(id);
     }
@@ -427,7 +313,7 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
-                self.unit_workloads.remove(&source);
+                self.rollouts.units.forget(source);
             }
             self.sources[source].inventory = Some(inventory);
             self.clear_memo();
@@ -441,55 +327,41 @@ impl Engine {
     }
 
     /// Takes over whether the server has a kind.
-    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
-        if self.served.get(&gvk) != Some(&served) {
-            self.served.insert(gvk, served);
+    pub(super) fn set_kind_availability(&mut self, gvk: Gvk, availability: KindAvailability) {
+        if self.kinds.set_availability(gvk, availability) {
             self.wake_topic(&WaitTopic::Kinds);
         }
     }
 
     /// Takes over which objects autoscalers target.
     pub(super) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        let changed: Vec<ObjectId> = match self.autoscaled.replace(targets.clone()) {
+        let changed: Vec<ObjectId> = match self.objects.replace_autoscaled(targets.clone()) {
             Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
-            None => self.entries.keys().cloned().collect(),
+            None => self.objects.entries.keys().cloned().collect(),
         };
         for id in &changed {
             self.track_rollout(id);
         }
-        self.dirty.extend(changed);
+        self.wakes.mark_each(changed);
     }
 
     /// Forgets an object of which nothing is known any more.
     pub(super) fn drop_entry(&mut self, id: &ObjectId) {
-        if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
+        if self.objects.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.clear_memo();
-            self.entries.remove(id);
+            self.objects.entries.remove(id);
             self.forget_blocker(id);
-            self.rollouts.interrupted.remove(id);
-            if !self.informer_objects.contains_key(id) {
+            self.rollouts.forget_interrupted(id);
+            if !self.objects.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
-            } else if self.unwanted.contains(id) {
+            } else if self.objects.unwanted().contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.
-                self.entries.entry(id.clone()).or_default();
+                self.objects.entries.entry(id.clone()).or_default();
                 self.note_object_change(id);
             }
-        }
-    }
-}
-
-fn forget_definition(
-    definitions: &mut HashMap<GroupKind, BTreeSet<ObjectId>>,
-    kind: &GroupKind,
-    id: &ObjectId,
-) {
-    if let Some(named) = definitions.get_mut(kind) {
-        named.remove(id);
-        if named.is_empty() {
-            definitions.remove(kind);
         }
     }
 }

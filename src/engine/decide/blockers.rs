@@ -10,9 +10,10 @@ use std::sync::Arc;
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::rollout::rollouts::ServiceSwitch;
-use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
     is_workload,
@@ -49,7 +50,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn unserved_reason(&self, gvk: &Gvk) -> Option<Reason> {
-        match self.served.get(gvk) {
+        match self.kinds.availability_of(gvk) {
             Some(KindAvailability::Served) => None,
             Some(KindAvailability::Unserved(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
             Some(KindAvailability::Unknown) | None => Some(Reason::UnknownKind(gvk.clone())),
@@ -71,7 +72,7 @@ impl Engine {
                 return Some(Reason::Inventory(source.name.clone()));
             }
         }
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             return None;
         }
         if self.is_reading_release_key() {
@@ -100,7 +101,8 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Vec<(&ObjectId, Option<&GeneratedMark>)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
-        let Some(mark) = desired.generated.as_deref().filter(|_| !self.informer_objects.contains_key(id))
+        let Some(mark) =
+            desired.generated.as_deref().filter(|_| !self.objects.informer_objects.contains_key(id))
         else {
             return Vec::new();
         };
@@ -109,10 +111,10 @@ impl Engine {
             let other = wanted.and_then(|(_, desired)| desired.generated.as_deref());
             other.is_some_and(|other| other.is_of_release(mark))
         };
-        let others = self.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
+        let others = self.objects.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
         let mut there: Vec<_> = others
             .filter_map(|(other, _)| {
-                let live = self.informer_objects.get(other).filter(|live| !live.deleting)?;
+                let live = self.objects.informer_objects.get(other).filter(|live| !live.deleting)?;
                 Some((other, live.generated.as_deref()))
             })
             .collect();
@@ -134,13 +136,13 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        if let Some(why) = self.cycles.get(&desired.id) {
+        if let Some(why) = self.blockers.cycles.get(&desired.id) {
             return Some(Reason::Unusable(why.clone()));
         }
         if let Some(why) = self.unreadable_record(source, desired) {
             return Some(Reason::RecordUnreadable(why));
         }
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             // A reference that nothing brings is not awaited.
             let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.live_object(id).is_none();
             return desired
@@ -193,7 +195,7 @@ impl Engine {
     /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
     /// Of an earlier wave that one and its need would wait for each other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
-        let waiting = self.waiters_by_topic.get(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
+        let waiting = self.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
         let waves = waiting.filter_map(|id| {
             let (of, waiter) = self.entry(id)?.target_content()?;
             let is_need = of == source && waiter.has_need(&desired.id);
@@ -214,13 +216,13 @@ impl Engine {
         source == of
             && waiter.wave < needed.wave
             && waiter.has_need(need)
-            && self.topic_by_waiter.get(need) == Some(&WaitTopic::Waves(source))
+            && self.wakes.topic_of(need) == Some(&WaitTopic::Waves(source))
     }
 
     /// Returns why an object waits for an object that it refers to. It waits only where the desired
     /// state brings that one, by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
-        let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
+        let entry = self.objects.entries.get(need).filter(|_| self.counts_for(source, need))?;
         let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
@@ -271,7 +273,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
-        self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
+        self.objects.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }
 
     /// Returns the definition that a custom object waits for: it must be established, and changed
@@ -301,10 +303,10 @@ impl Engine {
 
     /// Turns writes of a source that is only observed into a wait.
     pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
-            .or_else(|| self.informer_objects.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| self.objects.informer_objects.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
@@ -369,7 +371,8 @@ impl Engine {
     ) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
-        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
+        let wanted =
+            self.objects.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
         let targets = wanted.filter(|(id, desired)| {
             let own_namespace = id.namespace().unwrap_or_default();
             is_workload(id)
@@ -417,8 +420,11 @@ impl Engine {
             return false;
         };
         let Some(labels) = desired.labels.as_deref() else { return false };
-        let unit =
-            self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id));
+        let unit = self
+            .rollouts
+            .ledger
+            .as_ref()
+            .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id));
         let own_namespace = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {

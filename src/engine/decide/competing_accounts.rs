@@ -33,9 +33,9 @@ pub(in crate::engine) struct RoleScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct WriteDenial {
     /// The source.
-    source: SourceId,
+    pub(super) source: SourceId,
     /// The time of its next try; none for never.
-    retry: Option<Instant>,
+    pub(super) retry: Option<Instant>,
 }
 
 impl Engine {
@@ -47,7 +47,7 @@ impl Engine {
 
     /// Returns whether a source of the same account wants an object.
     pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
-        let mut competitors = self.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
+        let mut competitors = self.objects.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
         competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
     }
 
@@ -57,7 +57,7 @@ impl Engine {
         if self.is_of_own_account(source, id) {
             return true;
         }
-        let Some(entry) = self.entries.get(id) else { return false };
+        let Some(entry) = self.objects.entries.get(id) else { return false };
         let is_denied = entry.api_refusal.as_ref().is_some_and(|refusal| refusal.rule == RefusalRule::Rights);
         let has_it = |live: &LiveObject| {
             let owner = self.source_of(live).filter(|_| !live.is_unproven());
@@ -82,9 +82,11 @@ impl Engine {
     /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting
     /// would let each of them keep the others from any name.
     pub(super) fn choose_competitor(&mut self, id: &ObjectId, now: Instant) {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
+        let Some(entry) = self.objects.entries.get(id).filter(|entry| entry.targets.len() > 1) else {
+            return;
+        };
         let is_same = self.competing_accounts(entry) == CompetingAccounts::Same;
-        if is_same || self.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
+        if is_same || self.blockers.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
             return;
         }
         let mut competitors = entry.targets.clone();
@@ -122,8 +124,8 @@ impl Engine {
     /// something.
     pub(super) fn revisit_competitors(&self, id: &ObjectId, decision: Decision) -> Decision {
         let waits = decision.action == Action::Nothing && decision.requeue_after.is_none();
-        let is_open = waits && self.contested.contains(id) && self.known_owner(id).is_none();
-        let entry = self.entries.get(id).filter(|_| is_open);
+        let is_open = waits && self.objects.target_index.is_contested(id) && self.known_owner(id).is_none();
+        let entry = self.objects.entries.get(id).filter(|_| is_open);
         match entry.map(|entry| self.competing_accounts(entry)) {
             Some(CompetingAccounts::Different) => {
                 Decision { requeue_after: Some(COMPETITOR_RETRY_DELAY), ..decision }
@@ -133,7 +135,7 @@ impl Engine {
     }
 
     fn is_write_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
-        let denials = self.write_denials.get(id).into_iter().flatten();
+        let denials = self.blockers.denials_of(id).iter();
         denials
             .filter(|denial| denial.source == source)
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
@@ -142,12 +144,10 @@ impl Engine {
     /// Gives an object that several sources want to the next one, where this one's is refused or the
     /// server fails on it.
     pub(super) fn deny_write(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
-        if !self.contested.contains(id) {
+        if !self.objects.target_index.is_contested(id) {
             return;
         }
-        let denials = self.write_denials.entry(id.clone()).or_default();
-        denials.retain(|denial| denial.source != source);
-        denials.push(WriteDenial { source, retry });
+        self.blockers.deny(id, WriteDenial { source, retry });
         if self.sort_targets_by_owner(id) == OwnerChange::Changed {
             self.change_owner(id);
         }
@@ -159,7 +159,7 @@ impl Engine {
         source: SourceId,
     ) -> impl Iterator<Item = (&ObjectId, Diagnostic)> {
         let finding = move |id| {
-            let entry = self.entries.get(id)?;
+            let entry = self.objects.entries.get(id)?;
             let (_, state) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
             let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
             if self.competing_accounts(entry) == CompetingAccounts::Same {
@@ -169,6 +169,6 @@ impl Engine {
             let found = Diagnostic::error(state.origin().clone(), "other-source", message);
             Some((id, found.hint("remove it from one of the two")))
         };
-        self.contested.iter().filter_map(finding)
+        self.objects.target_index.contested().iter().filter_map(finding)
     }
 }

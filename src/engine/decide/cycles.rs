@@ -15,10 +15,15 @@ const MAX_NAMED_IN_CYCLE: usize = 8;
 impl Engine {
     /// Finds the objects that wait for themselves. The objects found before are decided on again.
     pub(in crate::engine) fn find_cycles(&mut self) {
-        let found = if self.dependents.is_empty() { BTreeMap::new() } else { self.cycles_of_wants() };
-        let before = std::mem::replace(&mut self.cycles, found);
-        let changed = before.iter().filter(|(id, why)| self.cycles.get(*id) != Some(*why));
-        let ids: Vec<ObjectId> = changed.map(|(id, _)| id).chain(self.cycles.keys()).cloned().collect();
+        let found = if self.objects.target_index.dependents().is_empty() {
+            BTreeMap::new()
+        } else {
+            self.cycles_of_wants()
+        };
+        let before = std::mem::replace(&mut self.blockers.cycles, found);
+        let changed = before.iter().filter(|(id, why)| self.blockers.cycles.get(*id) != Some(*why));
+        let ids: Vec<ObjectId> =
+            changed.map(|(id, _)| id).chain(self.blockers.cycles.keys()).cloned().collect();
         for id in ids {
             self.mark_dirty(&id);
         }
@@ -27,7 +32,7 @@ impl Engine {
     fn cycles_of_wants(&self) -> BTreeMap<ObjectId, Arc<str>> {
         let mut edges = WaitEdges::new();
         let mut found = BTreeMap::new();
-        let mut left: Vec<ObjectId> = self.dependents.iter().cloned().collect();
+        let mut left: Vec<ObjectId> = self.objects.target_index.dependents().iter().cloned().collect();
         while let Some(id) = left.pop() {
             let Some((source, desired)) = self.desired_state(&id) else { continue };
             if edges.contains_key(&id) {
@@ -50,7 +55,7 @@ impl Engine {
 
     /// Returns the desired content of an object, and the source that wants it.
     pub(super) fn desired_state(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
-        self.entries.get(id)?.target_content().map(|(source, desired)| (source, &**desired))
+        self.objects.entries.get(id)?.target_content().map(|(source, desired)| (source, &**desired))
     }
 }
 

@@ -65,7 +65,7 @@ impl Engine {
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);
         let holder = self.holder_of(id, now);
-        let Some(entry) = self.entries.get(id) else {
+        let Some(entry) = self.objects.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, requeue_after: None };
         };
         let wanting = entry.target_content();
@@ -73,7 +73,7 @@ impl Engine {
             id,
             entry,
             observation: self.current_observation(id, entry, now),
-            inventories: &self.inventory_ids,
+            inventories: self.sources.inventory_ids(),
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
@@ -116,7 +116,7 @@ impl Engine {
             ReplacementContent::Read(_, release) => Some(release.revision.clone()),
             _ => None,
         });
-        let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
+        let newest = || entry.targets.first().map(|(source, _)| self.sources.head(*source).clone());
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
@@ -126,7 +126,7 @@ impl Engine {
     /// First of all its rejection blocks it. Then come a pause, what it needs and its wave
     /// (`blockers.rs`), and the workload of its unit (`rollout/units.rs`).
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
-        let entry = self.entries.get(id)?;
+        let entry = self.objects.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let is_unobserved = matches!(
             self.current_observation(id, entry, now),
@@ -136,13 +136,13 @@ impl Engine {
             return None;
         }
         let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
-        if self.mode == DecisionMode::Live {
+        if self.blockers.mode == DecisionMode::Live {
             self.find_units(source);
         }
         stays
             .or_else(|| self.release_pause(id))
             .or_else(|| self.dependency_blocker(source, &desired))
-            .or_else(|| match self.mode {
+            .or_else(|| match self.blockers.mode {
                 DecisionMode::Live => self.unit_release_blocker(source, &desired),
                 DecisionMode::Plan => None,
             })
@@ -150,7 +150,8 @@ impl Engine {
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
     pub(in crate::engine) fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
+        let Some(entry) = self.objects.entries.get(id).filter(|entry| entry.target_content().is_some())
+        else {
             return InventoryHolder::Nobody;
         };
         let set = handover::labelled_inventory_id(&self.current_observation(id, entry, now));
@@ -167,7 +168,7 @@ impl Engine {
         if let Some(unobserved) = self.unobserved_reason(id, entry) {
             return Observation::Pending(unobserved);
         }
-        let seen = self.informer_objects.get(id);
+        let seen = self.objects.informer_objects.get(id);
         if let Some((written, at)) = entry.min_resource_version
             && seen.is_none_or(|live| live.rv < written)
         {

@@ -100,7 +100,7 @@ impl Engine {
     /// Returns whether a workload has its slot of the budget, and waits for what is released together
     /// with it. The dependency may wait for that very slot, so both would wait for ever.
     fn holds_a_slot_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
-        let units = self.unit_workloads.get(&source);
+        let units = self.rollouts.units.of(source);
         let lead = |id: &ObjectId| units.and_then(|units| units.lead_workloads.get(id));
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
@@ -117,7 +117,7 @@ impl Engine {
             return;
         }
         let topic = WaitTopic::Object(id.clone());
-        if self.waiters_by_topic.contains_key(&topic)
+        if self.wakes.waiters_of(&topic).is_some()
             && self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry))
         {
             self.wake_topic(&topic);

@@ -15,4 +15,5 @@ pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
 pub(super) mod repair;
+pub(super) mod standing_blockers;
 pub(super) mod waits;

@@ -80,7 +80,7 @@ impl Engine {
         now: Instant,
     ) {
         if !matches!(action, Action::DryRun(_)) {
-            self.rollouts.writes_in_flight.remove(id);
+            self.rollouts.end_write(id);
         }
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
@@ -125,7 +125,7 @@ impl Engine {
         if wanting == Some(apply.source) {
             self.forget_kept(id, Some(apply.source));
         }
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.previous_content = Some(apply.desired.clone());
         }
@@ -157,7 +157,7 @@ impl Engine {
             entry.repairs.push(now);
         }
         // Where the watch was faster than the answer, no event has to be waited for: none may come.
-        if self.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
+        if self.objects.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
             entry.min_resource_version = Some((answer.rv, now));
             entry.direct_view = Some(DirectView::Found(Box::new(proven)));
         }
@@ -166,13 +166,14 @@ impl Engine {
     /// Forgets that an account may not write, as it has written one object. Refused objects of the
     /// same kind and namespace are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
-        self.write_denials.remove(id);
-        for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
-            if let Some(entry) = self.entries.get_mut(&id) {
+        self.blockers.forget_denials(id);
+        let scope = self.role_scope(source, id);
+        for id in self.blockers.take_denied(&scope) {
+            if let Some(entry) = self.objects.entries.get_mut(&id) {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
         }
     }
@@ -188,13 +189,13 @@ impl Engine {
 
     /// Returns how many objects may not be written.
     pub(in crate::engine) fn count_denied(&self) -> usize {
-        self.denied_writes.values().map(std::collections::BTreeSet::len).sum()
+        self.blockers.count_denied()
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
-        let is_shown = self.informer_objects.contains_key(id);
+        let is_shown = self.objects.informer_objects.contains_key(id);
         self.forget_kept(id, None);
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         entry.last_failure = None;
         // Where the watch has reported it before the answer, or never will, a lookup shows what is
         // there now.
@@ -210,7 +211,7 @@ impl Engine {
     }
 
     fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
-        let seen = self.informer_objects.get(id).map(|live| live.rv);
+        let seen = self.objects.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, shows it.
             (WriteFailure::Unknown(..), Some(seen)) => Some(seen.next()),
@@ -224,7 +225,7 @@ impl Engine {
             // Nothing was written: a claim that stayed would pass for a rollout that succeeds.
             self.end_claim(id);
         }
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let temporary =
             |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
         match failure {
@@ -255,7 +256,7 @@ impl Engine {
                     let source = apply.source;
                     *refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
+                        self.blockers.record_missing_right(self.role_scope(source, id), id);
                     }
                     self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);

@@ -170,8 +170,8 @@ impl Engine {
 
     /// Returns the source that has an object, of several that want it.
     pub(super) fn known_owner(&self, id: &ObjectId) -> Option<SourceId> {
-        let entry = self.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
-        let shown = self.informer_objects.get(id).and_then(|live| self.source_of(live));
+        let entry = self.objects.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
+        let shown = self.objects.informer_objects.get(id).and_then(|live| self.source_of(live));
         let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
         shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
     }
@@ -179,7 +179,7 @@ impl Engine {
     /// Puts a source first of those that want an object, and returns whether another one was
     /// before.
     pub(super) fn prefer_source(&mut self, id: &ObjectId, owner: Option<SourceId>) -> OwnerChange {
-        let Some(entry) = self.entries.get_mut(id) else { return OwnerChange::Unchanged };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return OwnerChange::Unchanged };
         entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
         if std::mem::replace(&mut entry.owner, owner) == owner {
             OwnerChange::Unchanged
@@ -190,7 +190,7 @@ impl Engine {
 
     /// Gives an object to another source: no wave of the others waits for it.
     pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
-        let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
+        let wants = self.objects.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
         for (source, state) in wants {
             if let DesiredState::Object(desired) = state
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
@@ -198,7 +198,7 @@ impl Engine {
                 self.wake_topic(&WaitTopic::Waves(source));
             }
         }
-        self.index_target(id);
+        self.objects.index_target(id);
         self.track_wave(id);
     }
 }

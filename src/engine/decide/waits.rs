@@ -13,12 +13,9 @@ impl Engine {
     /// on.
     pub(in crate::engine) fn register_wait(&mut self, id: &ObjectId, decision: &Decision) {
         let topic = decision.reason.as_ref().and_then(|reason| self.wait_topic(id, reason));
-        if self.topic_by_waiter.get(id) != topic.as_ref() {
-            if let Some(old) = self.topic_by_waiter.remove(id) {
+        if self.wakes.topic_of(id) != topic.as_ref() {
+            if let Some(old) = self.wakes.end_wait(id) {
                 self.note_waiter_change(id, &old);
-                if let Some(waiting) = self.waiters_by_topic.get_mut(&old) {
-                    waiting.remove(id);
-                }
             }
             if let Some(topic) = topic {
                 self.note_waiter_change(id, &topic);
@@ -27,12 +24,11 @@ impl Engine {
                 {
                     self.mark_dirty(need);
                 }
-                self.waiters_by_topic.entry(topic.clone()).or_default().insert(id.clone());
-                self.topic_by_waiter.insert(id.clone(), topic);
+                self.wakes.begin_wait(id, topic);
             }
         }
         if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
-            (&decision.reason, self.topic_by_waiter.get(id))
+            (&decision.reason, self.wakes.topic_of(id))
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
@@ -43,8 +39,9 @@ impl Engine {
     }
 
     pub(in crate::engine) fn wait_topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
-        let source =
-            || self.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
+        let source = || {
+            self.objects.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source)
+        };
         match reason {
             Reason::Syncing(_) | Reason::Unobservable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
@@ -86,7 +83,7 @@ impl Engine {
     /// its name.
     pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookup_counts::count(1);
-        let entry = self.entries.get(id)?;
+        let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
             return None;
         }

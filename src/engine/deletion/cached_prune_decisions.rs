@@ -99,7 +99,7 @@ impl CachedPruneDecisions {
 impl Engine {
     /// Marks the judgement of the prune guard as stale: any change may change its decisions.
     pub(in crate::engine) fn mark_prunes_stale(&mut self) {
-        for source in &mut self.sources {
+        for source in self.sources.states_mut() {
             source.prunes.mark_stale();
         }
     }
@@ -184,7 +184,7 @@ impl Engine {
         let differs = |(id, decision): &(&ObjectId, &PruneDecision)| {
             before.decisions.get(*id).is_none_or(|former| former != *decision)
         };
-        self.dirty.extend(now.iter().filter(differs).map(|(id, _)| id.clone()));
+        self.wakes.mark_each(now.iter().filter(differs).map(|(id, _)| id.clone()));
     }
 
     /// Judges the objects whose own facts have changed while the guard is closed for all.
@@ -200,7 +200,7 @@ impl Engine {
                 let former = prunes.decisions.insert(id.clone(), decision);
                 prunes.facts.insert(id.clone(), facts);
                 if former.as_ref() != prunes.decisions.get(&id) {
-                    self.dirty.push(id);
+                    self.wakes.mark(id);
                 }
             } else {
                 prunes.decisions.remove(&id);
@@ -211,20 +211,20 @@ impl Engine {
 
     /// Returns the source of whose objects an unwanted one is.
     fn candidate_source(&self, id: &ObjectId) -> Option<SourceId> {
-        let live = self.informer_object(id).filter(|_| self.unwanted.contains(id))?;
+        let live = self.informer_object(id).filter(|_| self.objects.unwanted().contains(id))?;
         self.source_of(live)
     }
 
     /// Returns whether the server has answered our deletion of an object that is still shown.
     fn is_deleted_here(&self, id: &ObjectId) -> bool {
-        self.entries.get(id).is_some_and(|entry| {
+        self.objects.entries.get(id).is_some_and(|entry| {
             entry.min_resource_version.is_some() && matches!(entry.accepted, AcceptedContent::Nothing)
         })
     }
 
     fn candidate_facts(&self, id: &ObjectId) -> Option<CandidateFacts> {
         let live: &LiveObject = self.live_object(id)?;
-        let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+        let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
         Some(CandidateFacts {
             uid: live.uid.clone(),
             prune_timing: live.prune_timing,
@@ -238,7 +238,7 @@ impl Engine {
     #[cfg(test)]
     fn assert_decided(&self, source: SourceId) {
         let prunes = &self.sources[source].prunes;
-        if prunes.decisions.is_empty() && self.unwanted.is_empty() {
+        if prunes.decisions.is_empty() && self.objects.unwanted().is_empty() {
             return;
         }
         let now = self.decide_prunes(source);

@@ -195,7 +195,8 @@ impl Engine {
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
     pub(in crate::engine) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
-        let others = peers.into_iter().filter(|peer| !self.inventory_ids.contains(&peer.inventory_id));
+        let others =
+            peers.into_iter().filter(|peer| !self.sources.inventory_ids().contains(&peer.inventory_id));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.inventory_id.clone(), peer)).collect();
         let handover = &mut self.handover;
@@ -209,11 +210,11 @@ impl Engine {
         handover.observations.is_expected = false;
         let asking = std::mem::take(&mut self.handover.asking);
         self.rollouts.transfers.note_peers(asking.iter());
-        self.dirty.extend(asking);
-        self.dirty.extend(self.unwanted.iter().cloned());
+        self.wakes.mark_each(asking);
+        self.wakes.mark_each(self.objects.unwanted().iter().cloned());
         let since =
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
-        let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();
+        let unwanted: BTreeMap<Uid, Instant> = self.objects.unwanted().iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
         self.handover.arrived.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
@@ -395,7 +396,9 @@ impl Engine {
         now: Instant,
     ) -> Decision {
         let of = self.informer_object(id).and_then(|live| self.source_of(live));
-        let Some(source) = of.filter(|_| self.handover.consults_peers && self.unwanted.contains(id)) else {
+        let Some(source) =
+            of.filter(|_| self.handover.consults_peers && self.objects.unwanted().contains(id))
+        else {
             return decision;
         };
         let age = self.handover.age(now);
@@ -505,7 +508,7 @@ impl Engine {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
-                let own = self.inventory_ids.iter().position(|one| one == set);
+                let own = self.source_of_inventory_id(set);
                 let own = own.map(|source| &self.sources[source].name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
                 let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
@@ -536,16 +539,16 @@ impl Engine {
         if !self.handover.consults_peers {
             return;
         }
-        let set = self.informer_objects.get(id).and_then(|live| match &live.owner {
+        let set = self.objects.informer_objects.get(id).and_then(|live| match &live.owner {
             ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         });
-        let wants = self.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
-        if let Some(live) = self.informer_objects.get(id).filter(|_| !wants.is_empty()) {
+        let wants = self.objects.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
+        if let Some(live) = self.objects.informer_objects.get(id).filter(|_| !wants.is_empty()) {
             // Others may request an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }
-        let has = |source: SourceId| set.as_ref() == Some(&self.inventory_ids[source]);
+        let has = |source: SourceId| set.as_ref() == Some(&self.sources.inventory_ids()[source]);
         let without = wants.iter().map(|(source, _)| *source).filter(|source| !has(*source)).collect();
         self.handover.unowned.record(id, without);
         for (source, _) in wants {
@@ -561,7 +564,7 @@ impl Engine {
             }
         }
         if let Some(source) = set.and_then(|set| self.source_of_inventory_id(&set))
-            && self.unwanted.contains(id)
+            && self.objects.unwanted().contains(id)
             && self.has_read_wants_of(source)
         {
             self.handover.given_up.entry(source).or_default().insert(id.clone());
@@ -577,7 +580,7 @@ impl Engine {
 
     /// Gives up what a source turned out not to want, once that is known.
     pub(in crate::engine) fn give_up_unwanted(&mut self) {
-        for id in self.unwanted.iter().cloned().collect::<Vec<_>>() {
+        for id in self.objects.unwanted().iter().cloned().collect::<Vec<_>>() {
             self.track_handover(&id);
         }
     }

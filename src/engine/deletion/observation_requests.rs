@@ -166,7 +166,7 @@ impl Engine {
         now: Instant,
     ) -> Decision {
         let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) else { return decision };
-        if self.mode == DecisionMode::Plan || self.confirmations(source).contains(&uid) {
+        if self.blockers.mode == DecisionMode::Plan || self.confirmations(source).contains(&uid) {
             return decision;
         }
         let request = self.handover.since.get(&uid).and_then(|wait| wait.request);
@@ -210,7 +210,9 @@ impl Engine {
             let Some((number, needed)) = request.zip(needed.as_ref()) else { return false };
             match self.source_of_inventory_id(set) {
                 Some(here) => self.sources[here].checked_after >= number,
-                None => taken.get(&self.inventory_ids[source]).is_some_and(|seen| seen.covers(needed)),
+                None => {
+                    taken.get(&self.sources.inventory_ids()[source]).is_some_and(|seen| seen.covers(needed))
+                }
             }
         };
         // Its owner in another process may be down, and has nothing to request of what it had.
@@ -258,7 +260,6 @@ impl Engine {
 
     /// Returns a number that no reading and no request had before.
     pub(in crate::engine) fn next_observation_number(&mut self) -> u64 {
-        self.observation_counter += 1;
-        self.observation_counter
+        self.sources.next_observation_number()
     }
 }

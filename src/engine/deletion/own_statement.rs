@@ -30,8 +30,11 @@ impl Engine {
             return;
         }
         self.handover.prior_statement.insert(source, statement);
-        let wanted =
-            self.entries.iter().filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
+        let wanted = self
+            .objects
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
         let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
         for id in wanted {
             self.track_handover(&id);
@@ -101,7 +104,7 @@ impl Engine {
     ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
         self.handover.prior_statement.remove(&source);
-        let unwanted = &self.unwanted;
+        let unwanted = self.objects.unwanted();
         if let Some(released) = self.handover.given_up.get_mut(&source) {
             released.retain(|id| unwanted.contains(id));
         }
@@ -197,7 +200,7 @@ impl Engine {
             .into_iter()
             .flatten()
             .filter(is_reported)
-            .map(|id| (!self.unwanted.contains(id), id))
+            .map(|id| (!self.objects.unwanted().contains(id), id))
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.peers();
@@ -222,7 +225,7 @@ impl Engine {
         let state = &self.sources[source];
         let mut kinds = state.manifests.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
-        self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
+        self.handover.consults_peers && self.blockers.mode == DecisionMode::Live && !kinds.any(waits)
     }
 }
 

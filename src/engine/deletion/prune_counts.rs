@@ -1,17 +1,17 @@
 //! Numbers and sets for the prune guard, kept as facts come in. Counted anew for each decision, ten
 //! thousand objects would cost milliseconds each time.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::engine::LiveObject;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
-use crate::object::{ObjectId, Revision};
+use crate::object::ObjectId;
 
 impl Engine {
     /// Counts an object again whose live state has changed or gone.
     pub(in crate::engine) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
-        let now = self.informer_objects.get(id);
+        let now = self.objects.informer_objects.get(id);
         let brought =
             |live: Option<&LiveObject>| live?.shown_release().map(|release| release.revision.clone());
         let proven =
@@ -31,10 +31,10 @@ impl Engine {
             }
         }
         if from != to {
-            exchange(&mut self.live_objects_by_revision, from.as_ref(), to);
+            self.objects.live_objects_by_revision.exchange(from.as_ref(), to);
         }
         if old != new {
-            exchange(&mut self.proven_objects_by_revision, old.as_ref(), new);
+            self.objects.proven_objects_by_revision.exchange(old.as_ref(), new);
         }
         // An unproven object is not counted, and lives all the same.
         let (owned, owns) =
@@ -68,7 +68,7 @@ impl Engine {
     /// by it, and only objects that show this very revision can have begun to move.
     pub(in crate::engine) fn track_moves(&mut self, source: SourceId) {
         let state = &self.sources[source];
-        let shown = state.head.as_ref().is_some_and(|head| self.live_objects_by_revision.contains_key(head));
+        let shown = state.head.as_ref().is_some_and(|head| self.objects.live_objects_by_revision.has(head));
         let ids: Vec<ObjectId> = if shown {
             state.manifests.ids().cloned().collect()
         } else {
@@ -82,10 +82,13 @@ impl Engine {
     /// Fails where a number is wrong, or a change that is not done would be taken for done.
     #[cfg(test)]
     pub(in crate::engine) fn assert_counts(&self) {
-        for (number, source) in self.source_ids().zip(&self.sources) {
+        for (number, source) in self.source_ids().zip(self.sources.states()) {
             let mut members = crate::engine::ObjectCounts::default();
-            for (id, _) in
-                self.informer_objects.iter().filter(|(_, live)| self.inventory_source(live) == Some(number))
+            for (id, _) in self
+                .objects
+                .informer_objects
+                .iter()
+                .filter(|(_, live)| self.inventory_source(live) == Some(number))
             {
                 members.add(id);
             }
@@ -111,20 +114,5 @@ impl Engine {
                 assert!(may_differ.contains(id), "{id} differs");
             }
         }
-    }
-}
-
-/// Counts one of these revisions less, and one of those more.
-fn exchange(counts: &mut HashMap<Revision, u32>, from: Option<&Revision>, to: Option<Revision>) {
-    if let Some(from) = from
-        && let Some(count) = counts.get_mut(from)
-    {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(from);
-        }
-    }
-    if let Some(to) = to {
-        *counts.entry(to).or_default() += 1;
     }
 }

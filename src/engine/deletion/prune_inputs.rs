@@ -9,8 +9,9 @@ use crate::engine::deletion::prune_guard::{
     PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
 };
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
-use crate::engine::state::{DecisionMode, Engine, KindState};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, PrunePolicy, Reason, SourceLifecycle};
 use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};
@@ -54,18 +55,18 @@ impl Engine {
     /// Returns the objects that one source no longer wants.
     pub(in crate::engine) fn unwanted_of(&self, source: SourceId) -> impl Iterator<Item = &ObjectId> {
         let of_source = move |live: &LiveObject| self.source_of(live) == Some(source);
-        self.unwanted.iter().filter(move |id| self.informer_object(id).is_some_and(of_source))
+        self.objects.unwanted().iter().filter(move |id| self.informer_object(id).is_some_and(of_source))
     }
 
     /// Returns the objects that define a custom kind, as sources bring them. Each source may name
     /// one of its own, and only one of them can be established.
     pub(in crate::engine) fn definitions_of(&self, kind: &GroupKind) -> impl Iterator<Item = &ObjectId> {
-        self.definitions.get(kind).into_iter().flatten()
+        self.objects.target_index.definitions_of(kind).into_iter().flatten()
     }
 
     /// Returns whether a source brings the definition of a custom kind.
     pub(in crate::engine) fn has_definition(&self, kind: &GroupKind) -> bool {
-        self.definitions.contains_key(kind)
+        self.objects.target_index.definitions_of(kind).is_some()
     }
 
     /// Judges all that one source no longer wants.
@@ -120,7 +121,7 @@ impl Engine {
     /// Returns when an unwanted object may go. An annotation taken off the object is still in the
     /// manifest that was in force last, and in the inventory.
     pub(in crate::engine) fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
-        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let recorded_timing =
             accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
         live.prune_timing.strictest(recorded_timing).strictest(self.recorded_timing(id, live))
@@ -153,7 +154,7 @@ impl Engine {
                 needed_by: None,
                 withheld: self.withheld_deletion(source, id),
             };
-            Some(match self.mode {
+            Some(match self.blockers.mode {
                 DecisionMode::Plan => alone,
                 DecisionMode::Live => PruneCandidate {
                     unfinished: unfinished(id),
@@ -245,7 +246,7 @@ impl Engine {
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
         units = self.join_units(&nodes);
         let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
-        for unit in ledger.filter(|unit| unit.inventory_id == self.inventory_ids[source]) {
+        for unit in ledger.filter(|unit| unit.inventory_id == self.sources.inventory_ids()[source]) {
             // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));
             if let Some(first) = members.next() {
@@ -254,7 +255,7 @@ impl Engine {
         }
         for id in moving.keys().chain(unwanted.iter().copied()) {
             units.add(id);
-            let Some(entry) = self.entries.get(id) else { continue };
+            let Some(entry) = self.objects.entries.get(id) else { continue };
             // Its former references are not known: it may use anything.
             let unknown =
                 entry.previous_content.is_none() && self.live_object(id).is_some() && moving.contains_key(id);
@@ -279,13 +280,14 @@ impl Engine {
         if !crd && !id.is("", "Namespace") {
             return None;
         }
-        let defined = self.entries.get(id).and_then(|entry| entry.accepted.content()?.defines.as_deref());
+        let defined =
+            self.objects.entries.get(id).and_then(|entry| entry.accepted.content()?.defines.as_deref());
         let lives_by = |other: &ObjectId| match (crd, defined) {
             (false, _) => other.namespace() == Some(id.name()),
             (true, Some(kind)) => other.group_kind() == *kind,
             (true, None) => is_named_after(id.name(), &other.group_kind()),
         };
-        let ours = self.informer_objects.iter().filter(|(_, live)| self.source_of(live).is_some());
+        let ours = self.objects.informer_objects.iter().filter(|(_, live)| self.source_of(live).is_some());
         ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 
@@ -296,7 +298,8 @@ impl Engine {
     ) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
         let mut users = BTreeMap::new();
         for user in unwanted {
-            if let Some(accepted) = self.entries.get(*user).and_then(|entry| entry.accepted.content()) {
+            if let Some(accepted) = self.objects.entries.get(*user).and_then(|entry| entry.accepted.content())
+            {
                 users.extend(accepted.needs.iter().map(|used| (used, *user)));
             }
         }

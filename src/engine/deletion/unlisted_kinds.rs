@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::state::{Engine, KindAvailability, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::engine::{PrunePolicy, SourceState};
 use crate::object::{ErrorClass, GroupKind};
 
@@ -20,7 +21,7 @@ const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 impl Engine {
     /// Names the namespace of the inventories, for commands that people type.
     pub(in crate::engine) fn set_inventory_namespace(&mut self, namespace: &str) {
-        self.inventory_namespace = namespace.into();
+        self.sources.set_inventory_namespace(namespace);
     }
 
     /// Returns the first kind of a source's inventory or manifests that is not listed.
@@ -65,12 +66,7 @@ impl Engine {
 
     /// Returns why the server has no such kind, as far as it is wanted.
     pub(in crate::engine) fn missing_kind_reason(&self, kind: &GroupKind) -> Option<Arc<str>> {
-        self.served.iter().find_map(|(gvk, served)| match served {
-            KindAvailability::Unserved(others) if others.is_empty() && gvk.group_kind() == *kind => {
-                Some(NO_SUCH_KIND_REASON.into())
-            }
-            _ => None,
-        })
+        self.kinds.is_in_no_version(kind).then(|| NO_SUCH_KIND_REASON.into())
     }
 
     /// Returns the remedy for a kind that the server does not have; none where a source brings it.
@@ -83,7 +79,7 @@ impl Engine {
                 .to_owned()
         } else {
             let kinds = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-            unserved_kind_remedy(&self.inventory_namespace, &state.name, kinds, kind)
+            unserved_kind_remedy(self.sources.inventory_namespace(), &state.name, kinds, kind)
         })
     }
 }

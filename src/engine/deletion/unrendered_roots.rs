@@ -15,7 +15,7 @@ impl Engine {
     /// Returns why an object that a source does not name may be wanted by a root that does not
     /// render.
     pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
-        let accepted = self.entries.get(id).and_then(|entry| entry.accepted.content());
+        let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
         unrendered_doubt(id, origin, &self.sources[source].unrendered)
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::state::{Engine, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::manifest::KindScope;
 use crate::object::GroupKind;
 
@@ -12,7 +13,7 @@ impl Engine {
     /// Returns whether objects of a kind may be where no informer of the source watches. One that
     /// the server does not have has none anywhere.
     pub(in crate::engine) fn can_be_elsewhere(&self, source: SourceId, kind: &GroupKind) -> bool {
-        self.scopes.get(kind) != Some(KindScope::Cluster)
+        self.kinds.scope_of(kind) != Some(KindScope::Cluster)
             && self.kind_state(source, kind) != Some(&KindState::Absent)
     }
 

@@ -16,7 +16,7 @@ use crate::object::{GroupKind, ObjectId};
 impl Engine {
     /// Takes over where the objects of each kind live.
     pub(in crate::engine) fn set_scopes(&mut self, scopes: KindScopes) {
-        self.scopes = scopes;
+        self.kinds.set_scopes(scopes);
         self.mark_prunes_stale();
     }
 
@@ -26,7 +26,7 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<AllowViolation> {
-        self.sources[source].allow.violation(id, self.scopes.get(&id.group_kind()))
+        self.sources[source].allow.violation(id, self.kinds.scope_of(&id.group_kind()))
     }
 
     /// Returns whether a source may have an object.
@@ -37,7 +37,7 @@ impl Engine {
     /// Returns whether a source may have any object of a kind. Others are not listed for it, and
     /// keep it from nothing.
     pub(in crate::engine) fn is_kind_allowed(&self, source: SourceId, kind: &GroupKind) -> bool {
-        self.sources[source].allow.can_allow_kind(kind, self.scopes.get(kind))
+        self.sources[source].allow.can_allow_kind(kind, self.kinds.scope_of(kind))
     }
 
     /// Returns the kinds of a source's inventory that are listed for it.

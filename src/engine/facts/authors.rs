@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::SourceId;
 use crate::engine::rollout::ledger::RolloutLedger;
 use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::state::Engine;
+use crate::engine::{SourceId, SourceState};
 use crate::object::Revision;
 
 /// The number of revisions remembered, of all sources together: some 10 KB, and more than a
@@ -77,7 +77,7 @@ impl AuthoredRevisionText {
 impl Engine {
     /// Writes into a ledger who made the revisions that were read.
     pub(in crate::engine) fn record_authors(&self, ledger: &mut RolloutLedger) {
-        for (source, inventory_id) in self.sources.iter().zip(&self.inventory_ids) {
+        for (source, inventory_id) in self.sources.states().iter().zip(self.sources.inventory_ids()) {
             for (revision, authored) in &source.authors {
                 let commit = AuthoredRevision {
                     inventory_id: inventory_id.clone(),
@@ -91,9 +91,10 @@ impl Engine {
 
     /// Returns the revisions of a source of which is remembered who made them, the newest first.
     pub(in crate::engine) fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
-        let (Some(source), Some(inventory_id)) =
-            (self.sources.get(number.position()), self.inventory_ids.get(number.position()))
-        else {
+        let (Some(source), Some(inventory_id)) = (
+            self.sources.states().get(number.position()),
+            self.sources.inventory_ids().get(number.position()),
+        ) else {
             return Vec::new();
         };
         let commits = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
@@ -112,8 +113,8 @@ impl Engine {
     /// Forgets the authors that the ledger has by now.
     pub(in crate::engine) fn forget_authors(&mut self) {
         let Some(ledger) = &self.rollouts.ledger else { return };
-        for (source, inventory_id) in self.sources.iter_mut().zip(&self.inventory_ids) {
-            source.authors.retain(|(revision, _)| ledger.author(inventory_id, revision).is_none());
+        for SourceState { authors, inventory_id, .. } in self.sources.states_mut() {
+            authors.retain(|(revision, _)| ledger.author(inventory_id, revision).is_none());
         }
     }
 }

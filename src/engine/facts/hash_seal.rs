@@ -254,7 +254,7 @@ impl Engine {
             let mut secrets = units.lead_workloads.range(begin..).take_while(|(other, _)| is_secret(other));
             secrets.any(|(_, of)| of == first).then_some(())
         };
-        if self.configs.sealed.locked || self.unit_workloads.get(&source).and_then(together).is_some() {
+        if self.configs.sealed.locked || self.rollouts.units.of(source).and_then(together).is_some() {
             self.configs.sealed.wanted = true;
             return Some(why);
         }

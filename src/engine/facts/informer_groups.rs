@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::state::{Engine, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of an informer group in its engine.
@@ -188,14 +189,17 @@ impl Engine {
     /// Adds an informer group, and returns its number; with the namespaces that it watches, or none for
     /// all of them.
     pub(crate) fn add_informer_group(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> InformerGroupId {
-        self.informer_groups.all.push(InformerGroupState { namespaces, ..InformerGroupState::default() });
-        self.informer_groups.all.len() - 1
+        self.kinds
+            .informer_groups
+            .all
+            .push(InformerGroupState { namespaces, ..InformerGroupState::default() });
+        self.kinds.informer_groups.all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
     pub(in crate::engine) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
-        let known = self.informer_groups.all.get_mut(listing.informer_group);
+        let known = self.kinds.informer_groups.all.get_mut(listing.informer_group);
         if known.is_some_and(|informer_group| informer_group.take(&listing, state)) {
             self.mark_changed_kinds();
         }
@@ -203,21 +207,21 @@ impl Engine {
 
     /// Records that the server does not have a kind: nobody can be shown an object of it.
     pub(in crate::engine) fn set_kind_absent(&mut self, kind: &GroupKind) {
-        for informer_group in 0..self.informer_groups.all.len() {
+        for informer_group in 0..self.kinds.informer_groups.all.len() {
             self.set_informer_state(WatchScope::cluster_wide(informer_group, kind), KindState::Absent);
         }
     }
 
     /// Returns whether the informers of a source watch a namespace.
     pub(in crate::engine) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
-        let informer_group = self.informer_groups.all.get(self.sources[source].informer_group);
+        let informer_group = self.kinds.informer_groups.all.get(self.sources[source].informer_group);
         let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
     }
 
     /// Notes that a list has begun, where nothing is known of it.
     pub(in crate::engine) fn begin_listing(&mut self, listing: &WatchScope) {
-        if let Some(informer_group) = self.informer_groups.all.get_mut(listing.informer_group)
+        if let Some(informer_group) = self.kinds.informer_groups.all.get_mut(listing.informer_group)
             && informer_group.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
         {
             informer_group.take(listing, KindState::Syncing);
@@ -228,12 +232,14 @@ impl Engine {
     /// shows it. Else it is that of the source that brought its content. None where there is none of
     /// these.
     pub(in crate::engine) fn watcher_of(&self, id: &ObjectId) -> Option<InformerGroupId> {
-        if self.informer_groups.all.len() == 1 {
+        if self.kinds.informer_groups.all.len() == 1 {
             return Some(OWN_INFORMER_GROUP);
         }
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let shown = || self.informer_objects.contains_key(id).then(|| self.informer_groups.observer_of(id));
+        let shown = || {
+            self.objects.informer_objects.contains_key(id).then(|| self.kinds.informer_groups.observer_of(id))
+        };
         let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].informer_group;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
@@ -242,7 +248,7 @@ impl Engine {
     /// Returns the source with whose rights an object is read and written. That is the one that
     /// wants it, else the one that has it, else the one that brought its content.
     pub(in crate::engine) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
-        let entry = self.entries.get(id);
+        let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
         wanting.or_else(having).or_else(|| entry?.accepted_source())
@@ -250,17 +256,18 @@ impl Engine {
 
     /// Returns whether not all sources are watched by the same one.
     pub(in crate::engine) fn has_several_informer_groups(&self) -> bool {
-        self.informer_groups.all.len() > 1
+        self.kinds.informer_groups.all.len() > 1
     }
 
     /// Returns how far the informer of an object has got.
     pub(in crate::engine) fn listing_state(&self, id: &ObjectId) -> Option<&KindState> {
         let (kind, namespace) = (id.group_kind(), id.namespace());
         if let Some(informer_group) = self.watcher_of(id) {
-            return self.informer_groups.all.get(informer_group)?.state_of(&kind, namespace);
+            return self.kinds.informer_groups.all.get(informer_group)?.state_of(&kind, namespace);
         }
         // Nobody wants it, and nobody shows it: whoever still lists may come upon it.
         let states = self
+            .kinds
             .informer_groups
             .all
             .iter()
@@ -275,12 +282,12 @@ impl Engine {
 
     /// Returns how far the informers of a source have got with a kind.
     pub(in crate::engine) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
-        self.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
+        self.kinds.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
     }
 
     /// Returns whether an informer has listed everything.
     pub(in crate::engine) fn is_listed(&self, listing: &WatchScope) -> bool {
-        let informer_group = self.informer_groups.all.get(listing.informer_group);
+        let informer_group = self.kinds.informer_groups.all.get(listing.informer_group);
         let state = informer_group.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
@@ -308,7 +315,7 @@ impl Engine {
         informer_group: InformerGroupId,
         id: &ObjectId,
     ) -> bool {
-        let state = self.informer_groups.all[informer_group].state_of(&id.group_kind(), id.namespace());
+        let state = self.kinds.informer_groups.all[informer_group].state_of(&id.group_kind(), id.namespace());
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }
 
@@ -323,7 +330,7 @@ impl Engine {
         let known = entry.min_resource_version.is_some() || entry.direct_view.is_some();
         known
             && InformerGroupSet::is_in(listing, id)
-            && !self.informer_objects.contains_key(id)
+            && !self.objects.informer_objects.contains_key(id)
             && self.watcher_of(id).is_none_or(|informer_group| informer_group == listing.informer_group)
     }
 
@@ -333,7 +340,8 @@ impl Engine {
         informer_group: InformerGroupId,
         id: &ObjectId,
     ) -> bool {
-        self.informer_objects.contains_key(id) && self.informer_groups.observer_of(id) != informer_group
+        self.objects.informer_objects.contains_key(id)
+            && self.kinds.informer_groups.observer_of(id) != informer_group
     }
 
     /// Strikes an object off what an informer group's list has to show; returns whether one that goes
@@ -343,6 +351,6 @@ impl Engine {
         informer_group: InformerGroupId,
         id: &ObjectId,
     ) -> bool {
-        self.informer_groups.remove_expected(informer_group, id)
+        self.kinds.informer_groups.remove_expected(informer_group, id)
     }
 }

@@ -14,15 +14,15 @@ impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
     pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in &self.unread_rollbacks {
+        for id in self.rollouts.rollbacks.unread() {
             let replacement =
-                self.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
+                self.objects.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
             if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in &self.unread_accepted {
-            let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+        for id in self.objects.unread_accepted() {
+            let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
             if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
@@ -38,16 +38,16 @@ impl Engine {
         content: Option<SharedDesiredObject>,
     ) {
         self.record_rollback_content(id, release, content.as_ref());
-        if let Some(entry) = self.entries.get_mut(id)
+        if let Some(entry) = self.objects.entries.get_mut(id)
             && entry.accepted == AcceptedContent::Unread(release.clone())
         {
             entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
                 None => AcceptedContent::Unreadable(release.clone()),
             };
-            self.unread_accepted.remove(id);
+            self.objects.track_accepted(id);
             self.track_rollout(id);
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
             self.wake_config_consumers(id);
             self.mark_prunes_stale();
         }
@@ -61,21 +61,22 @@ impl Engine {
                 && self.entry(id).is_some_and(|entry| entry.targets.is_empty())
         };
         // A plan takes what comes first for done.
-        let waits = self.mode == DecisionMode::Live;
-        let named = self.unread_accepted.iter().filter(|_| waits).find(of_source)?;
+        let waits = self.blockers.mode == DecisionMode::Live;
+        let named = self.objects.unread_accepted().iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Defer(format!("pruned when the content of {named} was read again").into()))
     }
 
     /// Returns the revisions that must stay readable: the newest, and those of contents in force and
     /// of rollback targets.
     pub(in crate::engine) fn revisions(&self) -> BTreeSet<Revision> {
-        let heads = self.sources.iter().filter_map(|source| source.head.clone());
-        let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let heads = self.sources.states().iter().filter_map(|source| source.head.clone());
+        let rejected = self.sources.states().iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
         let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
-        let proven = self.proven_objects_by_revision.keys().cloned().chain(self.unproven_revisions());
+        let proven =
+            self.objects.proven_objects_by_revision.revisions().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
     }
 }

@@ -12,7 +12,8 @@ use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwn
 use crate::engine::facts::informer_groups::{
     InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
 };
-use crate::engine::state::{Engine, KindState};
+use crate::engine::facts::kinds::KindState;
+use crate::engine::state::Engine;
 use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
 use crate::object::{ContentHash, ObjectId};
 
@@ -25,29 +26,31 @@ impl Engine {
     pub(in crate::engine) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> = self
+            .objects
             .informer_objects
             .keys()
             .filter(|id| InformerGroupSet::is_in(&listing, id))
             .cloned()
             .collect();
-        known.retain(|id| self.informer_groups.observer_of(id) == listing.informer_group);
-        self.informer_groups.begin(&listing, known);
+        known.retain(|id| self.kinds.informer_groups.observer_of(id) == listing.informer_group);
+        self.kinds.informer_groups.begin(&listing, known);
         self.begin_listing(&listing);
     }
 
     /// Ends the list of an informer.
     pub(in crate::engine) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
-        for id in self.informer_groups.end(&listing) {
+        for id in self.kinds.informer_groups.end(&listing) {
             self.observe_absence_by(listing.informer_group, &id);
         }
         // The list is newer than any write of ours, and than any lookup, that it does not show.
-        let refuted = self.entries.iter().filter(|(id, entry)| self.is_gone_by_list(&listing, id, entry));
+        let refuted =
+            self.objects.entries.iter().filter(|(id, entry)| self.is_gone_by_list(&listing, id, entry));
         let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
         for id in refuted {
-            if let Some(entry) = self.entries.get_mut(&id) {
+            if let Some(entry) = self.objects.entries.get_mut(&id) {
                 (entry.min_resource_version, entry.direct_view) = (None, None);
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
         }
         self.set_informer_state(&listing, KindState::Synced);
@@ -56,8 +59,8 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.budget_stale = true;
-        self.unit_workloads.clear();
+        self.rollouts.mark_budget_stale();
+        self.rollouts.units.forget_all();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
     }
@@ -71,7 +74,7 @@ impl Engine {
     ) {
         self.prove(id, &mut live);
         let listed = self.remove_expected(informer_group, id);
-        let known = self.informer_objects.get(id);
+        let known = self.objects.informer_objects.get(id);
         if self.is_shown_by_another(informer_group, id) {
             // Its label has changed, and this informer group has not seen that yet.
             if known.is_some_and(|known| known.rv >= live.rv) {
@@ -83,19 +86,19 @@ impl Engine {
             }
             // A list is older than the events before it only where the cluster itself went back, as
             // by a restore of etcd. Facts about later versions are then void.
-            if let Some(entry) = self.entries.get_mut(id) {
+            if let Some(entry) = self.objects.entries.get_mut(id) {
                 (entry.direct_view, entry.min_resource_version, entry.newest_release) = (None, None, None);
             }
             self.prove(id, &mut live);
         }
-        self.informer_groups.set_observer(informer_group, id);
+        self.kinds.informer_groups.set_observer(informer_group, id);
         self.store_live_object(id, live);
     }
 
     /// Takes over the newest view of an object.
     pub(in crate::engine) fn store_live_object(&mut self, id: &ObjectId, live: LiveObject) {
         let newest = self.newest_revision_of(id);
-        let entry = self.entries.entry(id.clone()).or_default();
+        let entry = self.objects.entries.entry(id.clone()).or_default();
         let is_newer = |view: &DirectView| matches!(view, DirectView::Found(found) if found.rv > live.rv);
         entry.direct_view = entry.direct_view.take().filter(is_newer);
         entry.min_resource_version = entry.min_resource_version.filter(|(written, _)| *written > live.rv);
@@ -110,15 +113,15 @@ impl Engine {
         let own = written && (accepted.is_none() || !is_workload(id));
         self.track_end(id, &live);
         // One copy of the name for both tables.
-        let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        let known = self.objects.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
         self.note_release(id, &live);
-        let before = self.informer_objects.insert(known, Box::new(live));
+        let before = self.objects.informer_objects.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
         self.track_intents(id);
         let was_ours = before.is_some_and(|before| self.source_of(&before).is_some());
         if changed && !own {
-            self.unit_workloads.clear();
+            self.rollouts.units.forget_all();
         }
         self.track(id);
         if !was_ours {
@@ -130,7 +133,11 @@ impl Engine {
     /// Keeps which objects have come with the label of a source that had been read, and that does
     /// not want them.
     fn track_arrival(&mut self, id: &ObjectId) {
-        let Some(live) = self.informer_objects.get(id).filter(|_| self.unwanted.contains(id)) else { return };
+        let Some(live) =
+            self.objects.informer_objects.get(id).filter(|_| self.objects.unwanted().contains(id))
+        else {
+            return;
+        };
         let is_read = self.source_of(live).is_some_and(|source| self.sources[source].head.is_some());
         if let (true, Some(now)) = (is_read, self.rollouts.starts.now()) {
             self.handover.note_arrival(live.uid.clone(), now);
@@ -144,8 +151,8 @@ impl Engine {
         if self.is_shown_by_another(informer_group, id) {
             return;
         }
-        self.informer_groups.set_observer(OWN_INFORMER_GROUP, id);
-        let before = self.informer_objects.remove(id);
+        self.kinds.informer_groups.set_observer(OWN_INFORMER_GROUP, id);
+        let before = self.objects.informer_objects.remove(id);
         self.count_live(id, before.as_deref());
         if let Some(before) = &before {
             self.handover.forget_wait(&before.uid);
@@ -153,13 +160,13 @@ impl Engine {
         // Our own write may have moved it to another informer group, which is about to show it.
         let moves = self.watcher_of(id) != Some(informer_group);
         if let Some(entry) =
-            self.entries.get_mut(id).filter(|entry| !(moves && entry.min_resource_version.is_some()))
+            self.objects.entries.get_mut(id).filter(|entry| !(moves && entry.min_resource_version.is_some()))
         {
             entry.direct_view = None;
             entry.min_resource_version = None;
             entry.verified = None;
         }
-        self.unwanted.remove(id);
+        self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);
         self.note_object_change(id);
@@ -186,7 +193,7 @@ impl Engine {
         let creates =
             matches!(&decision.action, Action::Apply(apply) if apply.precondition == Precondition::Absent);
         let is_old = |since: Instant| now.saturating_duration_since(since) >= ABSENCE_LIFETIME;
-        match self.entries.get_mut(id) {
+        match self.objects.entries.get_mut(id) {
             Some(entry) if creates && entry.absent_since.is_some_and(is_old) => {
                 (entry.direct_view, entry.absent_since) = (None, None);
                 Decision { action: Action::Lookup, ..decision }
@@ -202,17 +209,17 @@ impl Engine {
             self.note_release(id, live);
         }
         let newest = self.newest_revision_of(id);
-        let overdue = self.entries.get(id).is_some_and(|entry| entry.min_resource_version.is_some());
-        match (self.informer_objects.contains_key(id), &view) {
+        let overdue = self.objects.entries.get(id).is_some_and(|entry| entry.min_resource_version.is_some());
+        match (self.objects.informer_objects.contains_key(id), &view) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
-                self.observe_absence_by(self.informer_groups.observer_of(id), id);
+                self.observe_absence_by(self.kinds.informer_groups.observer_of(id), id);
             }
             // It came while the question was on its way.
             (true, DirectView::Absent) => return,
             _ => {}
         }
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.objects.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.min_resource_version = None;
             if let DirectView::Found(live) = &view {
@@ -227,7 +234,7 @@ impl Engine {
 
     pub(in crate::engine) fn note_object_change(&mut self, id: &ObjectId) {
         self.track_move(id);
-        self.dirty.push(id.clone());
+        self.wakes.mark(id.clone());
         self.wake_topic(&WaitTopic::Object(id.clone()));
         self.wake_config_consumers(id);
         self.note_candidate_change(id);
@@ -235,9 +242,9 @@ impl Engine {
 
     /// Takes the verdict of comparing a content with our entry.
     pub(in crate::engine) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.verified = Some(verified);
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
         }
     }
 }
@@ -246,7 +253,7 @@ impl Engine {
     /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
     /// the informer has not shown yet.
     pub(in crate::engine) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
-        let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
+        let direct = match self.objects.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),
             Some(crate::engine::DirectView::Absent) | None => None,
         };
@@ -260,7 +267,7 @@ impl Engine {
     /// Returns who sets the count of replicas of an object. As long as the autoscalers are
     /// not known, one whose count is not ours is taken to have one: ours would scale it back.
     pub(in crate::engine) fn replica_owner(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
-        let autoscaled = match &self.autoscaled {
+        let autoscaled = match self.objects.autoscaled() {
             Some(targets) => targets.contains(id),
             None => self.live_object(id).is_some_and(|live| {
                 let ceded = entry.target_content().and_then(|(_, desired)| desired.hash_without_replicas);

@@ -144,8 +144,7 @@ impl Engine {
     /// Returns how large the records of the units of a source would be, as they were last found.
     pub(in crate::engine) fn record_sizes(&self, source: SourceId) -> RecordSizes {
         let mut sizes = RecordSizes::new();
-        for (id, first) in
-            self.unit_workloads.get(&source).into_iter().flat_map(|units| &units.lead_workloads)
+        for (id, first) in self.rollouts.units.of(source).into_iter().flat_map(|units| &units.lead_workloads)
         {
             lookup_counts::count(1);
             let size = sizes.entry(first.clone()).or_default();
@@ -158,7 +157,7 @@ impl Engine {
     /// Returns why the unit that this workload asks for first cannot be recorded, and so not be
     /// released.
     pub(in crate::engine) fn room_shortage(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
-        let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
+        let RecordSize { objects, bytes } = *self.rollouts.units.record_sizes_of(source)?.get(first)?;
         let kilobytes = |bytes: usize| bytes.div_ceil(1000);
         if bytes > MAX_UNIT_BYTES {
             let (is, most) = (kilobytes(bytes), kilobytes(MAX_UNIT_BYTES));

@@ -95,7 +95,7 @@ impl Engine {
             source: self.source_of(live),
             overlay: live.overlay,
         };
-        if let Some(entry) = self.entries.get_mut(id)
+        if let Some(entry) = self.objects.entries.get_mut(id)
             && entry.newest_release.is_none_or(|known| known.serial <= newest.serial)
         {
             entry.newest_release = Some(newest);
@@ -129,7 +129,7 @@ impl Engine {
 
     /// Takes over the key for the seals of releases, or that there is none.
     pub(in crate::engine) fn set_release_key(&mut self, key: ReadState<HashKey>) {
-        let proofs = &mut self.proofs;
+        let proofs = &mut self.objects.proofs;
         match key {
             ReadState::Value(key)
                 if proofs.keys.last().is_some_and(|known| known.number() == key.number()) =>
@@ -152,18 +152,18 @@ impl Engine {
         }
         self.wake_topic(&WaitTopic::Object(key_id()));
         self.mark_prunes_stale();
-        self.orders.stale = true;
+        self.orders.mark_stale();
     }
 
     /// Returns whether it is not known yet if there is a key.
     pub(in crate::engine) fn is_reading_release_key(&self) -> bool {
-        self.proofs.keys.is_empty() && self.proofs.unreadable_reason.is_none()
+        self.objects.proofs.keys.is_empty() && self.objects.proofs.unreadable_reason.is_none()
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
     pub(in crate::engine) fn release_key_blocker(&self) -> Option<Reason> {
-        match &self.proofs.unreadable_reason {
-            _ if !self.proofs.keys.is_empty() => None,
+        match &self.objects.proofs.unreadable_reason {
+            _ if !self.objects.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::KeyUnavailable(why.clone())),
             None => Some(Reason::Reading(key_id())),
         }
@@ -191,7 +191,7 @@ impl Engine {
             Some(SealedOverlay::Unsaid) => self.unsealed_overlay(id, live),
             None if !live.is_unproven() => live.overlay,
             // Without a key our own writes have no seal either.
-            None if self.proofs.keys.is_empty() => self.unsealed_overlay(id, live),
+            None if self.objects.proofs.keys.is_empty() => self.unsealed_overlay(id, live),
             None => self.written_overlay(id, live).unwrap_or_else(|| unproven_overlay(live)),
         };
     }
@@ -216,7 +216,7 @@ impl Engine {
             return None;
         }
         let facts_of = |inventory_id: &str| {
-            self.proofs.keys.iter().find_map(|key| key.proven_facts(inventory_id, id, annotation))
+            self.objects.proofs.keys.iter().find_map(|key| key.proven_facts(inventory_id, id, annotation))
         };
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
         let (sealed, is_relabelled) = match &live.owner {
@@ -225,12 +225,13 @@ impl Engine {
                 // A source that takes an object over seals it anew: until then the label is
                 // unproven. The release of an unwanted object stays unproven, so that its source
                 // reports that it is kept.
-                let other = || wanting().find_map(|(source, _)| facts_of(&self.inventory_ids[*source]));
+                let other =
+                    || wanting().find_map(|(source, _)| facts_of(&self.sources.inventory_ids()[*source]));
                 let sealed = own.or_else(other);
                 (sealed, own.is_none() && sealed.is_some())
             }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.inventory_ids.iter().find_map(|set| facts_of(set)), false),
+            _ => (self.sources.inventory_ids().iter().find_map(|set| facts_of(set)), false),
         };
         let SealedFacts { timing, serial, overlay } = sealed?;
         live.release = live.unproven_release.take().map(|annotation| annotation.release);
@@ -245,7 +246,7 @@ impl Engine {
     /// Proves the record of an object that a source has come to want: it may have been
     /// unproven under another label.
     pub(in crate::engine) fn prove_wanted(&mut self, id: &ObjectId) {
-        if self.proofs.unproven.contains(id) {
+        if self.objects.proofs.unproven.contains(id) {
             self.prove_shown(id);
         }
     }
@@ -261,26 +262,26 @@ impl Engine {
     /// Records whether an object is shown with an unproven release.
     pub(in crate::engine) fn track_unproven(&mut self, id: &ObjectId) {
         if self.informer_object(id).is_some_and(|live| live.unproven_release.is_some()) {
-            self.proofs.unproven.insert(id.clone());
+            self.objects.proofs.unproven.insert(id.clone());
         } else {
-            self.proofs.unproven.remove(id);
+            self.objects.proofs.unproven.remove(id);
         }
     }
 
     /// Checks again all seals that were not proven, as there is another key.
     fn prove_again(&mut self) {
-        for id in self.proofs.unproven.clone() {
+        for id in self.objects.proofs.unproven.clone() {
             self.prove_shown(&id);
         }
         let unproven = |entry: &ObjectEntry| matches!(&entry.direct_view, Some(DirectView::Found(live)) if live.unproven_release.is_some());
         let found: Vec<ObjectId> =
             self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
         for id in found {
-            let view = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
+            let view = self.objects.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
             let Some(DirectView::Found(mut live)) = view else { continue };
             self.prove(&id, &mut live);
             self.note_release(&id, &live);
-            if let Some(entry) = self.entries.get_mut(&id) {
+            if let Some(entry) = self.objects.entries.get_mut(&id) {
                 if !live.is_unproven() {
                     entry.restore_accepted(&live, None);
                 }
@@ -301,7 +302,7 @@ impl Engine {
     /// to be as the followed reference asks.
     pub(in crate::engine) fn unproven_revisions(&self) -> impl Iterator<Item = Revision> {
         let found = |id: &ObjectId| Some(self.known_content_ref(id, self.informer_object(id)?)?.revision);
-        self.proofs.unproven.iter().filter_map(found)
+        self.objects.proofs.unproven.iter().filter_map(found)
     }
 
     /// Returns the release that a rollback can go back to. That is a proven one, else one that this
@@ -322,12 +323,12 @@ impl Engine {
 
     /// Seals what a write is to say.
     pub(in crate::engine) fn seal_decision(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
+        let (Action::Apply(apply), Some(key)) = (&decision.action, self.objects.proofs.keys.last()) else {
             return decision;
         };
         let release = apply.release_annotation().release;
         let facts = SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash));
-        let seal = key.seal(&self.inventory_ids[apply.source], id, &release, facts);
+        let seal = key.seal(&self.sources.inventory_ids()[apply.source], id, &release, facts);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

@@ -241,7 +241,8 @@ impl Engine {
         let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.as_ref();
-        let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id)).cloned();
+        let recorded =
+            ledger.and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id)).cloned();
         let waiting = waits.then(|| self.build_unit(source, id));
         let unit = match (waiting, recorded) {
             (Some(mut newer), Some(older)) => {

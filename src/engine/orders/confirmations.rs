@@ -98,11 +98,11 @@ impl Engine {
             recorded || !state.pending_confirmations.is_empty()
         };
         // Nearly always nothing is confirmed, and this is asked with each change.
-        if !self.sources.iter().any(may_be) {
+        if !self.sources.states().iter().any(may_be) {
             return;
         }
         let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) else { return };
-        for state in &mut self.sources {
+        for state in self.sources.states_mut() {
             let recorded =
                 state.inventory.as_ref().is_some_and(|inventory| inventory.confirmed.contains(&uid));
             if state.pending_confirmations.remove(&uid) || recorded {

@@ -15,7 +15,6 @@ use crate::engine::orders::carry_out::DoneOrder;
 use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
-use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
@@ -37,13 +36,13 @@ pub(in crate::engine) struct OrderState {
     /// The objects of `asked` that only a lookup shows, each with the first decision after it.
     looked_up: BTreeMap<ObjectId, Instant>,
     /// The orders that are there, of each source whose orders object was read.
-    pub(in crate::engine) pending: BTreeMap<SourceId, Vec<Order>>,
+    pub(super) pending: BTreeMap<SourceId, Vec<Order>>,
     /// Orders that were carried out since they were last reported.
-    pub(in crate::engine) done: Vec<DoneOrder>,
+    pub(super) done: Vec<DoneOrder>,
     /// Objects of which it was reported that the order on them is not obeyed, with its beginning.
-    pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
+    pub(super) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were reported.
-    pub(in crate::engine) intents_changed: bool,
+    pub(super) intents_changed: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were
     /// seen last.
     pub(in crate::engine) opted_out: BTreeMap<ObjectId, &'static str>,
@@ -54,15 +53,18 @@ pub(in crate::engine) struct OrderState {
     /// The objects that were held then.
     held_objects: BTreeSet<ObjectId>,
     /// Rollbacks that are being looked up, by token.
-    pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
+    pub(super) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
-    /// Rejections that are to be taken out of the inventory, once their units are recorded again.
-    pub(in crate::engine) retries_to_record: Vec<(SourceId, Rejection)>,
-    /// Rejections that are to be taken out of the inventory.
-    pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
-    pub(in crate::engine) stale: bool,
+    pub(super) stale: bool,
+}
+
+impl OrderState {
+    /// Has the orders looked at again, as what they wait for may be there.
+    pub(in crate::engine) fn mark_stale(&mut self) {
+        self.stale = true;
+    }
 }
 
 /// The intents of people for objects.
@@ -103,14 +105,14 @@ impl Engine {
     /// informer would show that the annotation is gone.
     pub(in crate::engine) fn expire_intent_view(&mut self, id: &ObjectId, now: Instant) {
         let is_by_lookup =
-            self.orders.objects_with_intents.contains(id) && !self.informer_objects.contains_key(id);
+            self.orders.objects_with_intents.contains(id) && !self.objects.informer_objects.contains_key(id);
         if !is_by_lookup {
             self.orders.looked_up.remove(id);
             return;
         }
         let since = *self.orders.looked_up.entry(id.clone()).or_insert(now);
         if now.duration_since(since) >= INTENT_VIEW_LIFETIME
-            && let Some(entry) = self.entries.get_mut(id)
+            && let Some(entry) = self.objects.entries.get_mut(id)
         {
             entry.direct_view = None;
             self.orders.looked_up.remove(id);
@@ -344,7 +346,7 @@ impl Engine {
     /// Returns whether a pause or hold was acknowledged, by whichever source: an object may have
     /// come from another one, with its pause.
     fn is_answered(&self, token: &str) -> bool {
-        let recorded = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let recorded = self.sources.states().iter().filter_map(|source| source.inventory.as_ref());
         let recorded = recorded.flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().map(|(_, answer)| answer);
         recorded.chain(answers).any(|one| *one.token == *token && one.is_of_state())

@@ -82,7 +82,7 @@ impl Engine {
     ///
     /// A revision that was only read, or that failed, is none: its commit may have been taken back.
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
-        let inventory_id = &self.inventory_ids[source];
+        let inventory_id = &self.sources.inventory_ids()[source];
         let of_source = |unit: &&ReleaseUnit| unit.inventory_id == *inventory_id;
         let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
         let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
@@ -107,7 +107,7 @@ impl Engine {
         let brought = |unit: &&ReleaseUnit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
-            unit.inventory_id == self.inventory_ids[source]
+            unit.inventory_id == self.sources.inventory_ids()[source]
                 && readable
                 && member.is_some_and(|member| shows(id, member))
         };
@@ -247,7 +247,7 @@ impl Engine {
             Some((id.clone(), UnitMember { content: wanted(id), rollback_target, restarted: None }))
         };
         let unit = ReleaseUnit {
-            inventory_id: self.inventory_ids[undo.source].clone(),
+            inventory_id: self.sources.inventory_ids()[undo.source].clone(),
             revision: undo.from.clone(),
             members: undo.objects.iter().filter_map(member).collect(),
         };

@@ -80,11 +80,11 @@ impl Engine {
         for user in std::mem::take(&mut self.configs.woken) {
             // A missing workload is not restarted.
             if self.live_object(&user).is_some() {
-                self.unit_workloads.clear();
+                self.rollouts.units.forget_all();
             }
             self.track_move(&user);
             self.wake_topic(&WaitTopic::Object(user.clone()));
-            self.dirty.push(user);
+            self.wakes.mark(user);
         }
     }
 

@@ -130,7 +130,7 @@ impl Engine {
     pub(in crate::engine) fn data_to_watch(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
-        for source in &self.sources {
+        for source in self.sources.states() {
             for id in &source.rejected_objects {
                 if let Some(DesiredState::Object(newest)) = source.manifests.desired_state(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
@@ -152,7 +152,7 @@ impl Engine {
     pub(in crate::engine) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
-        for (number, source) in self.source_ids().zip(&self.sources) {
+        for (number, source) in self.source_ids().zip(self.sources.states()) {
             let asks = |id: &ObjectId| match source.manifests.desired_state(id) {
                 Some(DesiredState::Object(newest)) => {
                     newest.restart_references().unwrap_or_default().contains(used)
@@ -376,7 +376,7 @@ impl Engine {
             Some(DesiredState::Unusable(_)) => true,
             None => false,
         };
-        let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
+        let is_brought = |id: &ObjectId| self.sources.states().iter().any(|source| brought(source, id));
         let used = desired.restart_references()?.iter().filter(|used| !is_brought(used));
         let used: Result<_, MissingConfig> =
             used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Target)?))).collect();
@@ -425,7 +425,7 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.unread_rollbacks.contains(id)
+                || self.rollouts.rollbacks.unread().contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();

@@ -31,7 +31,7 @@ impl Engine {
     /// Requests a claim for a write that may restart pods, and lets it pass only once that is
     /// recorded.
     pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.mode == DecisionMode::Plan {
+        if self.blockers.mode == DecisionMode::Plan {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {
@@ -234,7 +234,7 @@ impl Engine {
                 starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), counts),
             }
         };
-        for (number, source) in self.source_ids().zip(&self.sources) {
+        for (number, source) in self.source_ids().zip(self.sources.states()) {
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
             let of_it = |start: &RolloutStart| start.inventory_id == source.inventory_id;
@@ -293,7 +293,7 @@ impl Engine {
     pub(in crate::engine) fn set_ledger(&mut self, ledger: RolloutLedger) {
         self.clear_memo();
         let ledger = self.rollouts.restore_lost(ledger);
-        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
+        let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
         self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
@@ -304,9 +304,9 @@ impl Engine {
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         // This may be the answer to a call from before their requests, so they ask again.
         let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
-        self.dirty.extend(waiting);
-        let transferring = self.rollouts.transfers.note_answer(|id| self.entries.contains_key(id));
-        self.dirty.extend(transferring);
+        self.wakes.mark_each(waiting);
+        let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
+        self.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
@@ -316,7 +316,7 @@ impl Engine {
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);
         self.unlock_ledger();
-        self.orders.stale = true;
+        self.orders.mark_stale();
         self.forget_authors();
         self.rollouts.budget_stale = true;
         for (id, claim) in &claims {
@@ -341,7 +341,7 @@ impl Engine {
             self.register_live_rollout(id);
         }
         self.judge_recorded(&opened);
-        self.dirty.extend(opened);
+        self.wakes.mark_each(opened);
     }
 
     /// Records why the rollout ledger cannot be read: nothing new is claimed before a person mends
@@ -354,7 +354,7 @@ impl Engine {
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable_reason != unreadable {
             self.rollouts.unreadable_reason = unreadable;
-            self.dirty.extend(self.rollouts.requests_by_id.keys().cloned());
+            self.wakes.mark_each(self.rollouts.requests_by_id.keys().cloned());
         }
     }
 
@@ -397,7 +397,7 @@ impl Engine {
     pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
-        let ours = |inventory_id: &Arc<str>| self.inventory_ids.contains(inventory_id);
+        let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         next.claims.retain(|id, claim| {
             if self.rollouts.retired_inventories.contains(&claim.inventory_id) {
                 return self.is_counted(id, claim);

@@ -7,9 +7,27 @@ use crate::engine::decide::decision::ReplicaOwner;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
+use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, WorkloadLoad, is_workload};
 use crate::object::ObjectId;
+
+impl Rollouts {
+    /// Has the budget divided again, as the load on it may have changed.
+    pub(in crate::engine) fn mark_budget_stale(&mut self) {
+        self.budget_stale = true;
+    }
+
+    /// Records that the write of an object was answered.
+    pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) {
+        self.writes_in_flight.remove(id);
+    }
+
+    /// Forgets the progress of a rollout whose workload is gone.
+    pub(in crate::engine) fn forget_interrupted(&mut self, id: &ObjectId) {
+        self.interrupted.remove(id);
+    }
+}
 
 impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that
@@ -117,7 +135,7 @@ impl Engine {
         }
         let entry = self.entry(id);
         if entry.is_some_and(|entry| self.replica_owner(id, entry) == ReplicaOwner::Autoscaler) {
-            let is_known = self.autoscaled.is_some();
+            let is_known = self.objects.autoscaled().is_some();
             return if is_known { CountOrigin::Scale } else { CountOrigin::Unknown };
         }
         let target = entry.and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
@@ -186,7 +204,7 @@ impl Engine {
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.dirty.extend(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
+        self.wakes.mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

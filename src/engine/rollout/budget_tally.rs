@@ -219,7 +219,11 @@ impl Engine {
                 tally_of(inventory_id).cloned()
             }
         };
-        self.source_ids().zip(&self.inventory_ids).filter_map(of).filter(|tally| !tally.is_empty()).collect()
+        self.source_ids()
+            .zip(self.sources.inventory_ids())
+            .filter_map(of)
+            .filter(|tally| !tally.is_empty())
+            .collect()
     }
 
     fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
@@ -233,7 +237,7 @@ impl Engine {
             (pods > 0).then(|| (name.clone(), pods))
         });
         BudgetTally {
-            inventory_id: self.inventory_ids[source].clone(),
+            inventory_id: self.sources.inventory_ids()[source].clone(),
             name: self.sources[source].name.clone(),
             pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
             pods_in: pods_in.collect(),
@@ -279,7 +283,10 @@ impl Engine {
         };
         let is_old =
             |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= TALLY_RENEWAL_INTERVAL);
-        ledger.tallies.iter().any(|tally| self.inventory_ids.contains(&tally.inventory_id) && is_old(tally))
+        ledger
+            .tallies
+            .iter()
+            .any(|tally| self.sources.inventory_ids().contains(&tally.inventory_id) && is_old(tally))
     }
 
     /// Writes into a ledger what the sources of this process take.

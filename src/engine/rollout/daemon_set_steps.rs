@@ -343,7 +343,7 @@ impl Engine {
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
             if (&rollout.progress_text, rollout.lacks) != (&progress_text, lacks) {
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
             (rollout.progress_text, rollout.lacks) = (progress_text, lacks);
             match due {

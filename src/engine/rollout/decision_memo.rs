@@ -34,14 +34,14 @@ pub(in crate::engine) struct DecisionMemo {
 impl Engine {
     /// Forgets all kept answers, as a fact may have changed.
     pub(in crate::engine) fn clear_memo(&mut self) {
-        self.memo = DecisionMemo::default();
+        self.rollouts.memo = DecisionMemo::default();
     }
 
     /// Forgets all kept answers where an object comes to wait for one that it needs, or no longer
     /// waits: that one comes in its wave.
     pub(in crate::engine) fn note_waiter_change(&mut self, id: &ObjectId, topic: &WaitTopic) {
         let WaitTopic::Object(need) = topic else { return };
-        let waiter = self.entries.get(id).and_then(|entry| entry.target_content());
+        let waiter = self.objects.entries.get(id).and_then(|entry| entry.target_content());
         if waiter.is_some_and(|(_, waiter)| waiter.has_need(need)) {
             self.clear_memo();
         }
@@ -99,17 +99,17 @@ impl Engine {
         question: impl Fn(&mut DecisionMemo) -> &mut MemoTable<T>,
         ask: impl Fn(&Self) -> T,
     ) -> T {
-        if !self.dirty.is_empty() || !self.configs.woken.is_empty() {
+        if self.wakes.has_dirty() || !self.configs.woken.is_empty() {
             self.clear_memo();
         }
         let key = (source, workload.clone());
-        if let Some(kept) = question(&mut self.memo).get(&key).cloned() {
+        if let Some(kept) = question(&mut self.rollouts.memo).get(&key).cloned() {
             #[cfg(test)]
             lookup_counts::run_uncounted(|| assert_eq!(kept, ask(self), "{workload}"));
             return kept;
         }
         let answer = ask(self);
-        question(&mut self.memo).insert(key, answer.clone());
+        question(&mut self.rollouts.memo).insert(key, answer.clone());
         answer
     }
 }

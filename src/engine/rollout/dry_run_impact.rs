@@ -59,7 +59,7 @@ impl Engine {
             matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
         // Other data in the template are another template.
         asks && !live.is_restarted_by(apply.variant.config_stamp)
-            && self.mode == DecisionMode::Live
+            && self.blockers.mode == DecisionMode::Live
             && is_serving(id, live)
             && !is_stepped(live)
     }
@@ -118,13 +118,13 @@ impl Engine {
             entry.target_content().map(|(_, desired)| engine.can_restart(id, desired, live))
         };
         let before = guess(self);
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.dry_run = Some(Box::new(dry_run));
             entry.last_failure = None;
         }
         if before != guess(self) {
             // Other objects may be released together now.
-            self.unit_workloads.clear();
+            self.rollouts.units.forget_all();
         }
     }
 }

@@ -46,7 +46,8 @@ impl Engine {
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
     pub(in crate::engine) fn is_responsible_for(&self, inventory_id: &Arc<str>) -> bool {
-        self.inventory_ids.contains(inventory_id) || self.rollouts.retired_inventories.contains(inventory_id)
+        self.sources.inventory_ids().contains(inventory_id)
+            || self.rollouts.retired_inventories.contains(inventory_id)
     }
 
     /// Returns the workloads to look up for other processes' claims: those that a write waits for,
@@ -73,7 +74,8 @@ impl Engine {
     pub(in crate::engine) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
         let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
         claims.filter(|(_, claim)| {
-            !self.inventory_ids.contains(&claim.inventory_id) || claim.holder != self.rollouts.holder
+            !self.sources.inventory_ids().contains(&claim.inventory_id)
+                || claim.holder != self.rollouts.holder
         })
     }
 

@@ -185,7 +185,7 @@ impl Engine {
     /// meanwhile.
     pub(in crate::engine) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
-            ledger.claims.values().any(|claim| self.inventory_ids.contains(&claim.inventory_id))
+            ledger.claims.values().any(|claim| self.sources.inventory_ids().contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)
         };
         !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)

@@ -199,12 +199,12 @@ impl Engine {
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
         let numbered = (1..).zip(&short).map(|(position, (request, shortage))| QueuedObject {
             id: request.id.clone(),
-            inventory_id: self.inventory_ids[request.source].clone(),
+            inventory_id: self.sources.inventory_ids()[request.source].clone(),
             position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
         let others = self.rollouts.blockers.iter().filter_map(|(id, reason)| {
-            let inventory_id = self.inventory_ids[self.wanting_source(id)?].clone();
+            let inventory_id = self.sources.inventory_ids()[self.wanting_source(id)?].clone();
             Some(QueuedObject {
                 id: id.clone(),
                 inventory_id,

@@ -16,6 +16,7 @@ use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
 use crate::engine::rollout::counted_pods::CountedLoad;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
+use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
@@ -24,10 +25,13 @@ use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::queue::QueuePublication;
+use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
+use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::rollout::unit_transfer::UnitTransfers;
+use crate::engine::rollout::units::UnitIndex;
 use crate::engine::state::Engine;
 use crate::engine::{Reason, ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
@@ -114,6 +118,14 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) publication: QueuePublication,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
+    /// The units of each source.
+    pub(in crate::engine) units: UnitIndex,
+    /// The rollbacks that have not begun.
+    pub(in crate::engine) rollbacks: PendingRollbacks,
+    /// The rejections whose contents are tried again.
+    pub(in crate::engine) retries: RejectionRetries,
+    /// Answers about workloads that are asked for once for each object of a unit.
+    pub(in crate::engine) memo: DecisionMemo,
 }
 
 /// One workload in flight.
@@ -292,7 +304,7 @@ impl Engine {
     /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
-            self.unit_workloads.remove(&apply.source);
+            self.rollouts.units.forget(apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.desired.hash, 0);
@@ -367,7 +379,8 @@ impl Engine {
         content: ContentHash,
         pods: u32,
     ) -> RolloutClaim {
-        let (inventory_id, holder) = (self.inventory_ids[source].clone(), self.rollouts.holder.clone());
+        let (inventory_id, holder) =
+            (self.sources.inventory_ids()[source].clone(), self.rollouts.holder.clone());
         RolloutClaim {
             inventory_id,
             holder,
@@ -380,7 +393,7 @@ impl Engine {
     /// Returns the ledger's claim for one workload of ours.
     pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
         let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
-        self.inventory_ids.contains(&claim.inventory_id).then_some(claim)
+        self.sources.inventory_ids().contains(&claim.inventory_id).then_some(claim)
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
@@ -433,7 +446,7 @@ impl Engine {
                 self.rollouts.budget_stale = true;
             }
             if over && !self.rollouts.requests_by_id.contains_key(&id) {
-                self.dirty.push(id);
+                self.wakes.mark(id);
             }
         }
     }

@@ -239,7 +239,7 @@ impl Engine {
         };
         if correction.message != message {
             correction.message = message;
-            self.dirty.push(id.clone());
+            self.wakes.mark(id.clone());
         }
         let ScaleBalance::Scale(set, to, purpose) = balance else {
             if balance == ScaleBalance::Even {

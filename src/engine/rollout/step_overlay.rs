@@ -135,7 +135,7 @@ impl Engine {
     fn is_revert(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
         let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
             let source = self.entry(id)?.target_content()?.0;
-            ledger.unit_of(&self.inventory_ids[source], id)?.members.get(id)
+            ledger.unit_of(&self.sources.inventory_ids()[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
             member.rollback_target.content_ref().is_some_and(|good| desired.has_hash(good.hash))

@@ -84,14 +84,16 @@ impl Engine {
     /// that takes over.
     pub(in crate::engine) fn require_unit_transfer(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         let taken_over = match &decision.action {
-            Action::Apply(apply) if self.mode == DecisionMode::Live => self.former_inventory(id, apply),
+            Action::Apply(apply) if self.blockers.mode == DecisionMode::Live => {
+                self.former_inventory(id, apply)
+            }
             _ => None,
         };
         let Some((source, former)) = taken_over else {
             self.rollouts.transfers.drop_transfer(id);
             return decision;
         };
-        if is_workload(id) && !self.inventory_ids.contains(&former) {
+        if is_workload(id) && !self.sources.inventory_ids().contains(&former) {
             if !self.rollouts.transfers.is_current(id) {
                 return self.wait_for_ledger();
             }
@@ -119,7 +121,7 @@ impl Engine {
     fn former_inventory(&self, id: &ObjectId, apply: &ApplyRequest) -> Option<(SourceId, Arc<str>)> {
         let takes_over = matches!(apply.purpose, ApplyPurpose::Transfer | ApplyPurpose::Adopt);
         let former = inventory_of(self.live_object(id).filter(|_| takes_over)?)?;
-        (former != self.inventory_ids[apply.source]).then_some((apply.source, former))
+        (former != self.sources.inventory_ids()[apply.source]).then_some((apply.source, former))
     }
 
     /// Returns the record of the rollout under way for the source that takes an object over, where
@@ -135,7 +137,7 @@ impl Engine {
     ) -> Option<ReleaseUnit> {
         let former = inventory_of(self.live_object(id)?)?;
         let older = self.former_unit(ledger, &former, id)?;
-        let own = &self.inventory_ids[source];
+        let own = &self.sources.inventory_ids()[source];
         let is_known = |unit: &ReleaseUnit| self.wanted_hash(source, id) == unit.members[id].content;
         let member = &older.members[id];
         // A revision of the former source that removes it may be recorded already.
@@ -223,7 +225,7 @@ impl Engine {
 
     /// Returns the inventory of the source that wants an object.
     fn wanting_inventory(&self, id: &ObjectId) -> Option<&Arc<str>> {
-        self.wanting_source(id).map(|source| &self.inventory_ids[source])
+        self.wanting_source(id).map(|source| &self.sources.inventory_ids()[source])
     }
 
     fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {

@@ -14,10 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::lookup_counts;
+use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::unit_transfer::inventory_of;
-use crate::engine::state::{Engine, KindState};
+use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
@@ -31,6 +33,46 @@ pub(in crate::engine) struct UnitWorkloads {
     pub lead_workloads: BTreeMap<ObjectId, ObjectId>,
     /// The workloads of which it was not known what is there.
     pub unseen: BTreeMap<ObjectId, Arc<[ObjectId]>>,
+}
+
+/// The units of each source, as they were last found.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct UnitIndex {
+    /// The workloads of the units. Made on demand, void when a content comes or goes.
+    workloads: BTreeMap<SourceId, UnitWorkloads>,
+    /// The record sizes of the units.
+    record_sizes: BTreeMap<SourceId, RecordSizes>,
+}
+
+impl UnitIndex {
+    /// Returns the workloads of the units of a source; none where they have to be found again.
+    pub(in crate::engine) fn of(&self, source: SourceId) -> Option<&UnitWorkloads> {
+        self.workloads.get(&source)
+    }
+
+    /// Returns the sizes of the records of a source's units, as they were last found.
+    pub(in crate::engine) fn record_sizes_of(&self, source: SourceId) -> Option<&RecordSizes> {
+        self.record_sizes.get(&source)
+    }
+
+    /// Forgets the units of a source, as they may have changed.
+    pub(in crate::engine) fn forget(&mut self, source: SourceId) {
+        self.workloads.remove(&source);
+    }
+
+    /// Forgets the units of all sources.
+    pub(in crate::engine) fn forget_all(&mut self) {
+        self.workloads.clear();
+    }
+
+    fn set_workloads(&mut self, source: SourceId, workloads: UnitWorkloads) {
+        self.workloads.insert(source, workloads);
+    }
+
+    fn set_record_sizes(&mut self, source: SourceId, sizes: RecordSizes) {
+        self.record_sizes.insert(source, sizes);
+    }
 }
 
 impl Engine {
@@ -48,8 +90,8 @@ impl Engine {
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
-        lookup_counts::count(unfinished.len() + rejected_objects.len() + self.unwanted.len());
-        unfinished.iter().chain(rejected_objects).chain(&self.unwanted).collect()
+        lookup_counts::count(unfinished.len() + rejected_objects.len() + self.objects.unwanted().len());
+        unfinished.iter().chain(rejected_objects).chain(self.objects.unwanted()).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
@@ -98,7 +140,7 @@ impl Engine {
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = ReleaseUnit {
-            inventory_id: self.inventory_ids[source].clone(),
+            inventory_id: self.sources.inventory_ids()[source].clone(),
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
@@ -146,7 +188,7 @@ impl Engine {
     pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
         let ledger = self.rollouts.ledger.as_ref();
         ledger.is_some_and(|ledger| {
-            self.inventory_ids.iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
+            self.sources.inventory_ids().iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
         })
     }
 
@@ -232,7 +274,7 @@ impl Engine {
         if let Some(unseen) = self.unseen_workload(source, &desired.id) {
             return Some(Reason::Reading(unseen));
         }
-        let first = self.unit_workloads.get(&source)?.lead_workloads.get(&desired.id)?.clone();
+        let first = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -260,8 +302,9 @@ impl Engine {
             return false;
         };
         let together = |id: &ObjectId| {
-            self.unit_workloads
-                .get(&source)
+            self.rollouts
+                .units
+                .of(source)
                 .and_then(|units| units.lead_workloads.get(id))
                 .is_some_and(|one| one == workload)
         };
@@ -307,11 +350,11 @@ impl Engine {
         if self.source_of(live) == Some(source) {
             return None;
         }
-        let workloads = self.unit_workloads.get(&source)?.unseen.get(id)?.clone();
+        let workloads = self.rollouts.units.of(source)?.unseen.get(id)?.clone();
         let unseen = workloads.iter().find(|workload| self.is_unseen(workload));
         if unseen.is_none() {
             // They were looked up since, and may restart pods.
-            self.unit_workloads.remove(&source);
+            self.rollouts.units.forget(source);
             self.find_units(source);
         }
         unseen.cloned()
@@ -319,9 +362,9 @@ impl Engine {
 
     /// Finds the units of a source, where that has to be done again.
     pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
-        if !self.unit_workloads.contains_key(&source) {
-            self.unit_workloads.insert(source, self.find_unit_workloads(source));
-            self.records.insert(source, self.record_sizes(source));
+        if self.rollouts.units.of(source).is_none() {
+            self.rollouts.units.set_workloads(source, self.find_unit_workloads(source));
+            self.rollouts.units.set_record_sizes(source, self.record_sizes(source));
         }
     }
 
@@ -332,7 +375,7 @@ impl Engine {
         source: SourceId,
         desired: &'a DesiredObject,
     ) -> impl Fn(&ObjectId) -> bool + 'a {
-        let lead = move |id: &ObjectId| self.unit_workloads.get(&source)?.lead_workloads.get(id);
+        let lead = move |id: &ObjectId| self.rollouts.units.of(source)?.lead_workloads.get(id);
         let own_lead = lead(&desired.id);
         let goes_back = self.has_rollback_target(&desired.id);
         // It costs a walk over all that it uses.
@@ -362,7 +405,7 @@ impl Engine {
             .rollouts
             .ledger
             .as_ref()
-            .and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], &desired.id));
+            .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], &desired.id));
         let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
             let same = || self.sources[source].head.as_ref() == Some(&unit.revision);
@@ -446,7 +489,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&ReleaseUnit> {
         let (source, desired) = self.entry(id)?.target_content()?;
-        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.inventory_ids[source], id)?;
+        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.sources.inventory_ids()[source], id)?;
         (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 

@@ -413,7 +413,7 @@ fn a_view_from_before_the_write_of_a_rollout_judges_nothing() {
     while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
     let mut old = harness.engine.informer_object(&id).unwrap().clone();
     old.health = Health::new(HealthStatus::Failed, "an older failure");
-    harness.engine.entries.get_mut(&id).unwrap().direct_view = None;
+    harness.engine.objects.entries.get_mut(&id).unwrap().direct_view = None;
     harness.engine.observe_object(&id, old);
     harness.engine.advance(harness.now);
     assert!(harness.engine.take_failed().is_empty());

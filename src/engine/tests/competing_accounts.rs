@@ -143,7 +143,7 @@ fn a_cycle_is_made_by_sources_of_one_account_only() {
         let after = wanted(FIRST, &env, |content| content.depends_on = [web.clone()].into());
         read(&mut engine, FIRST, &[after]);
         read(&mut engine, SECOND, &[wanted(SECOND, &web, needs(&env))]);
-        assert_eq!(engine.cycles.len(), expected, "{accounts:?}");
+        assert_eq!(engine.blockers.cycles.len(), expected, "{accounts:?}");
     }
     check([None, None], 2);
     check([Some("a"), Some("b")], 0);

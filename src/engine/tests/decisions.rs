@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::harness::Harness;
 use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
+use crate::engine::facts::object_facts::RevisionCounts;
 use crate::engine::*;
 use crate::fields::{ValueSchema, value_digest};
 use crate::object::{NameWords, PossibleNames, UnrenderedRoot};
@@ -441,8 +442,11 @@ fn only_revisions_that_an_object_shows_are_counted() {
     let a = config("a");
     let mut harness = settled(&a);
     let of = |harness: &Harness| {
-        let counts = [&harness.engine.live_objects_by_revision, &harness.engine.proven_objects_by_revision];
-        counts.map(|counts| counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>())
+        let counts = [
+            &harness.engine.objects.live_objects_by_revision,
+            &harness.engine.objects.proven_objects_by_revision,
+        ];
+        counts.map(RevisionCounts::words)
     };
     assert_eq!(of(&harness), [["r1 1"], ["r1 1"]]);
     harness

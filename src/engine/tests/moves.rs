@@ -241,7 +241,7 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_requests() {
 fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
     let check = |prune: PrunePolicy, expected: bool| {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-        engine.sources[0].prune = prune;
+        engine.sources[FIRST].prune = prune;
         engine.set_reading(FIRST, reading("c2", &[("a", None)]));
         engine.record_check(SECOND, engine.last_observation_number());
         engine.process_changes();

@@ -246,7 +246,8 @@ fn a_word_to_keep_that_only_a_newer_view_than_the_informers_shows_counts() {
     let mut newer = harness.engine.live_object(&a).unwrap().clone();
     newer.rv.0 += 1;
     newer.prune_timing = PruneTiming::Never;
-    harness.engine.entries.get_mut(&a).unwrap().direct_view = Some(DirectView::Found(Box::new(newer)));
+    harness.engine.objects.entries.get_mut(&a).unwrap().direct_view =
+        Some(DirectView::Found(Box::new(newer)));
     harness.read(reading("r2", &[("a", None)]));
     let decision = harness.decide(&a);
     assert!(matches!(decision.reason, Some(Reason::Kept(_))), "{decision:?}");

@@ -57,7 +57,7 @@ fn a_view_from_before_our_own_write_neither_ends_the_wait_for_it_nor_takes_it_ba
 fn a_view_from_before_our_own_write_decides_nothing_where_the_answer_is_not_known() {
     let a = config("a");
     let mut harness = written(&a);
-    harness.engine.entries.get_mut(&a).unwrap().direct_view = None;
+    harness.engine.objects.entries.get_mut(&a).unwrap().direct_view = None;
     harness.engine.observe_object(&a, older_view(&harness, &a));
     assert_eq!(harness.decide(&a).reason, Some(Reason::OwnWrite));
     harness.settle();

@@ -67,7 +67,7 @@ fn an_overlay_that_somebody_else_writes_lets_no_more_pods_go() {
         } else {
             let verified = harness.engine.entry(&web).unwrap().verified.clone();
             let verified = verified.map(|verified| VerifiedOwnership { overlay: written, ..verified });
-            harness.engine.entries.get_mut(&web).unwrap().verified = verified;
+            harness.engine.objects.entries.get_mut(&web).unwrap().verified = verified;
         }
         harness.engine.prove(&web, &mut view);
         assert_eq!(view.overlay, expected, "{written:?} {shown:?} {forgery:?} new: {is_new}");

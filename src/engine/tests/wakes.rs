@@ -173,7 +173,7 @@ fn a_conflict_does_not_make_a_view_from_before_our_own_write_count() {
     let action = harness.decide(&a).action;
     let shown = harness.engine.live_object(&a).unwrap().rv;
     let written = ResourceVersion(shown.0 + 10);
-    harness.engine.entries.get_mut(&a).unwrap().min_resource_version = Some((written, harness.now));
+    harness.engine.objects.entries.get_mut(&a).unwrap().min_resource_version = Some((written, harness.now));
     conflict(&mut harness, &a, &action);
     let pending = harness.engine.entry(&a).unwrap().min_resource_version.map(|(version, _)| version);
     assert_eq!(pending, Some(written));

@@ -47,7 +47,7 @@ impl Engine {
             .is_some_and(|shown| shown.hash == release.hash);
         // The reader has found it by its hash in the former inventory.
         let is_former = self.former_inventory_of(id).is_some();
-        let Some(entry) = self.entries.get_mut(id) else { return };
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let Some(rejected) =
             entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
         else {
@@ -57,7 +57,7 @@ impl Engine {
             Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
-            None if self.mode == DecisionMode::Plan => {
+            None if self.blockers.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
                 rejected.cause =
@@ -84,14 +84,14 @@ impl Engine {
 
     /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
-        if self.rollbacks_awaiting_unit.is_empty() {
+        if self.rollouts.rollbacks.awaiting_unit().is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
                 one.action == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| self.rollbacks_awaiting_unit.contains(id))
+                    && one.unit.members.keys().any(|id| self.rollouts.rollbacks.awaiting_unit().contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
@@ -177,7 +177,8 @@ impl Engine {
 
     fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
-            let Some(rejected) = self.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut()) else {
+            let Some(rejected) = self.objects.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut())
+            else {
                 continue;
             };
             if let ReplacementContent::AwaitingUnit(later) = &rejected.replacement {

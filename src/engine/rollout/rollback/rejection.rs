@@ -321,7 +321,7 @@ impl Engine {
         self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
             let now = rejections.remove(&id);
-            let entry = self.entries.entry(id.clone()).or_default();
+            let entry = self.objects.entries.entry(id.clone()).or_default();
             let same = match (&entry.rejection, &now) {
                 (Some(before), Some(now)) => before.is_equivalent(now),
                 (None, None) => true,
@@ -336,24 +336,12 @@ impl Engine {
     }
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
-        let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
-        let content = named.map(|rejection| &rejection.replacement);
-        let (named, later) = (
-            matches!(content, Some(ReplacementContent::Unread(_))),
-            matches!(content, Some(ReplacementContent::AwaitingUnit(_))),
-        );
-        for (set, is_in) in [(&mut self.unread_rollbacks, named), (&mut self.rollbacks_awaiting_unit, later)]
-        {
-            if is_in {
-                set.insert(id.clone());
-            } else {
-                set.remove(id);
-            }
-        }
-        self.unit_workloads.remove(&source);
+        let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
+        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
-        self.dirty.push(id.clone());
+        self.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }
@@ -402,7 +390,9 @@ impl Engine {
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
-            let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.inventory_ids[source], id)) else {
+            let Some(unit) =
+                ledger.and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id))
+            else {
                 return;
             };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
@@ -438,7 +428,7 @@ impl Engine {
                 .rollouts
                 .ledger
                 .as_ref()
-                .and_then(|ledger| ledger.unit_of(&self.inventory_ids[*source], id));
+                .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
         };
@@ -485,7 +475,8 @@ impl Engine {
     ) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
-        let is_recorded = members.keys().any(|id| ledger.unit_of(&self.inventory_ids[source], id).is_some());
+        let is_recorded =
+            members.keys().any(|id| ledger.unit_of(&self.sources.inventory_ids()[source], id).is_some());
         self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
     }
 

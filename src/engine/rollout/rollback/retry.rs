@@ -19,6 +19,16 @@ use crate::engine::{BudgetSlot, DesiredState, LiveObject, WorkloadPhase};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
+/// The rejections that are to be taken out of the inventories of their sources.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct RejectionRetries {
+    /// The ones whose units are to be recorded again before.
+    to_record: Vec<(SourceId, Rejection)>,
+    /// The ones that may go now.
+    pub(in crate::engine) to_drop: Vec<(SourceId, Rejection)>,
+}
+
 impl Engine {
     /// Lets what was rejected be tried again.
     pub(in crate::engine) fn retry(&mut self, source: SourceId, id: &ObjectId) -> OrderAnswer {
@@ -34,8 +44,8 @@ impl Engine {
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
         let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.shows_failed_content(source, &known);
-        let retrying =
-            if keeps { &mut self.orders.retries_to_record } else { &mut self.orders.retries_to_drop };
+        let retries = &mut self.rollouts.retries;
+        let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
         }
@@ -56,18 +66,18 @@ impl Engine {
 
     /// Returns whether a rejection of the inventory is to be taken out of it.
     pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
-        self.orders.retries_to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
+        self.rollouts.retries.to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
     /// Returns whether a unit is kept until the inventory has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &ReleaseUnit) -> bool {
-        let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
-        retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
+        let RejectionRetries { to_record, to_drop } = &self.rollouts.retries;
+        to_record.iter().chain(to_drop).any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
 
     /// Records the units that are to be tried again.
     pub(in crate::engine) fn record_retried_units(&self, ledger: &mut RolloutLedger) {
-        for (_, rejection) in &self.orders.retries_to_record {
+        for (_, rejection) in &self.rollouts.retries.to_record {
             if !ledger.units.iter().any(|unit| is_overlapping(unit, &rejection.unit)) {
                 ledger.units.push(rejection.unit.clone());
             }
@@ -145,8 +155,8 @@ impl Engine {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
         let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
-        self.orders.retries_to_record.retain_mut(|one| !gone(one));
-        let begun: Vec<(SourceId, Rejection)> = self.orders.retries_to_drop.extract_if(.., gone).collect();
+        self.rollouts.retries.to_record.retain_mut(|one| !gone(one));
+        let begun: Vec<(SourceId, Rejection)> = self.rollouts.retries.to_drop.extract_if(.., gone).collect();
         for id in begun.iter().flat_map(|(_, rejection)| rejection.unit.members.keys()) {
             self.restart_judgement(source, id);
         }

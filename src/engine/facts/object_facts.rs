@@ -1,0 +1,185 @@
+//! The facts about objects, and the indexes over them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::engine::LiveObject;
+use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
+use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::object::{GroupKind, ObjectId, Revision};
+
+/// The entry and the live state of each object, with the objects that stand out by them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct ObjectFacts {
+    /// The entries, by object. Boxed: a table of large values keeps nearly as much room free as it
+    /// uses.
+    pub(in crate::engine) entries: HashMap<ObjectId, Box<ObjectEntry>>,
+    /// The live objects that the informers show.
+    pub(in crate::engine) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
+    /// The objects whose replicas an autoscaler sets; none as long as that is not known.
+    autoscaled: Option<HashSet<ObjectId>>,
+    /// Objects of ours that no source wants.
+    unwanted: BTreeSet<ObjectId>,
+    /// Objects whose accepted content has not been read yet.
+    unread_accepted: BTreeSet<ObjectId>,
+    /// The objects that stand out by what sources want.
+    pub(in crate::engine) target_index: TargetIndex,
+    /// The number of live objects that each revision brought.
+    pub(in crate::engine) live_objects_by_revision: RevisionCounts,
+    /// The same of those alone whose seal proves it.
+    pub(in crate::engine) proven_objects_by_revision: RevisionCounts,
+    /// The keys of the seals, and the objects whose seal none of them proves.
+    pub(in crate::engine) proofs: ReleaseProofs,
+}
+
+impl ObjectFacts {
+    /// Indexes an object again by what sources want of it.
+    pub(in crate::engine) fn index_target(&mut self, id: &ObjectId) {
+        self.target_index.index(id, self.entries.get(id).map(|entry| &**entry));
+    }
+
+    /// Takes over which objects autoscalers target. Returns those of before; none where that was
+    /// not known.
+    pub(in crate::engine) fn replace_autoscaled(
+        &mut self,
+        targets: HashSet<ObjectId>,
+    ) -> Option<HashSet<ObjectId>> {
+        self.autoscaled.replace(targets)
+    }
+
+    /// Returns the objects that autoscalers target; none as long as that is not known.
+    pub(in crate::engine) fn autoscaled(&self) -> Option<&HashSet<ObjectId>> {
+        self.autoscaled.as_ref()
+    }
+
+    /// Records an object of ours that no source wants.
+    pub(in crate::engine) fn note_unwanted(&mut self, id: &ObjectId) {
+        self.unwanted.insert(id.clone());
+    }
+
+    /// Records an object that a source wants, or that is not ours.
+    pub(in crate::engine) fn forget_unwanted(&mut self, id: &ObjectId) {
+        self.unwanted.remove(id);
+    }
+
+    /// Returns the objects of ours that no source wants.
+    pub(in crate::engine) fn unwanted(&self) -> &BTreeSet<ObjectId> {
+        &self.unwanted
+    }
+
+    /// Keeps the set of objects whose accepted content has not been read.
+    pub(in crate::engine) fn track_accepted(&mut self, id: &ObjectId) {
+        let accepted = self.entries.get(id).map(|entry| &entry.accepted);
+        if matches!(accepted, Some(AcceptedContent::Unread(_))) {
+            self.unread_accepted.insert(id.clone());
+        } else {
+            self.unread_accepted.remove(id);
+        }
+    }
+
+    /// Returns the objects whose accepted content has not been read.
+    pub(in crate::engine) fn unread_accepted(&self) -> &BTreeSet<ObjectId> {
+        &self.unread_accepted
+    }
+}
+
+/// The number of objects of each revision that has any.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct RevisionCounts(HashMap<Revision, u32>);
+
+impl RevisionCounts {
+    /// Counts one of these revisions less, and one of those more.
+    pub(in crate::engine) fn exchange(&mut self, from: Option<&Revision>, to: Option<Revision>) {
+        if let Some(from) = from
+            && let Some(count) = self.0.get_mut(from)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(from);
+            }
+        }
+        if let Some(to) = to {
+            *self.0.entry(to).or_default() += 1;
+        }
+    }
+
+    /// Returns whether any object is of a revision.
+    pub(in crate::engine) fn has(&self, revision: &Revision) -> bool {
+        self.0.contains_key(revision)
+    }
+
+    /// Returns the revisions of all objects.
+    pub(in crate::engine) fn revisions(&self) -> impl Iterator<Item = &Revision> {
+        self.0.keys()
+    }
+
+    /// Returns the number of objects of each revision, in words.
+    #[cfg(test)]
+    pub(in crate::engine) fn words(&self) -> Vec<String> {
+        self.0.iter().map(|(name, count)| format!("{name} {count}")).collect()
+    }
+}
+
+/// The objects that stand out by what sources want of them.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct TargetIndex {
+    /// Objects whose desired content depends on others by annotation.
+    dependents: BTreeSet<ObjectId>,
+    /// The objects that define a kind: several where sources name more than one.
+    definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
+    /// Objects that several sources want.
+    contested: BTreeSet<ObjectId>,
+}
+
+impl TargetIndex {
+    /// Keeps which object defines a kind, which ones depend on others, and which ones several
+    /// sources want.
+    fn index(&mut self, id: &ObjectId, entry: Option<&ObjectEntry>) {
+        let content = entry.and_then(ObjectEntry::target_content);
+        if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
+            self.definitions.entry(defined.clone()).or_default().insert(id.clone());
+        }
+        if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
+        }
+        if entry.is_some_and(|entry| entry.targets.len() > 1) {
+            self.contested.insert(id.clone());
+        } else {
+            self.contested.remove(id);
+        }
+    }
+
+    /// Forgets that an object defines a kind.
+    pub(in crate::engine) fn forget_definition(&mut self, kind: &GroupKind, id: &ObjectId) {
+        if let Some(named) = self.definitions.get_mut(kind) {
+            named.remove(id);
+            if named.is_empty() {
+                self.definitions.remove(kind);
+            }
+        }
+    }
+
+    /// Returns the objects whose desired content depends on others by annotation.
+    pub(in crate::engine) fn dependents(&self) -> &BTreeSet<ObjectId> {
+        &self.dependents
+    }
+
+    /// Returns the objects that define a kind; none where no source brings one.
+    pub(in crate::engine) fn definitions_of(&self, kind: &GroupKind) -> Option<&BTreeSet<ObjectId>> {
+        self.definitions.get(kind)
+    }
+
+    /// Returns whether several sources want an object.
+    pub(in crate::engine) fn is_contested(&self, id: &ObjectId) -> bool {
+        self.contested.contains(id)
+    }
+
+    /// Returns the objects that several sources want.
+    pub(in crate::engine) fn contested(&self) -> &BTreeSet<ObjectId> {
+        &self.contested
+    }
+}
