@@ -175,7 +175,7 @@ impl Engine {
     /// Takes the answer of a lookup at the API server, which came at this time.
     pub(in crate::engine) fn record_lookup_at(&mut self, id: &ObjectId, view: DirectView, now: Instant) {
         self.record_lookup(id, view);
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.absent_since = matches!(entry.direct_view, Some(DirectView::Absent)).then_some(now);
         }
     }
