@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::service::Manager;
 use crate::support::{
-    Daemon, Remote, Repo, SHARED, ServerBehavior, TestNamespace, await_shares, shared_name, source, until,
-    yaml,
+    DEFAULT_TIMEOUT, Daemon, Remote, Repo, SHARED, ServerBehavior, TestNamespace, await_shares, shared_name,
+    source, until, yaml,
 };
 
 /// The time that the documentation promises.
@@ -147,7 +147,7 @@ fn in_the_middle_of_a_unit_of_1500_objects() {
     let shop = Repo::new(&large_unit("1"));
     let configuration = site.configuration(shop.path(), "");
     let mut daemon = site.configured(&configuration);
-    site.await_rollout("web");
+    site.await_rollout_within(DEFAULT_TIMEOUT * 3, "web");
     site.await_free_budget();
     let mark = daemon.mark();
     for (file, text) in large_unit("2") {

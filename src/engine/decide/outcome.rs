@@ -79,12 +79,13 @@ impl Engine {
         outcome: ActionResult,
         now: Instant,
     ) {
-        if !matches!(action, Action::DryRun(_)) {
-            self.rollouts.end_write(id);
-        }
+        let is_overtaken = !matches!(action, Action::DryRun(_)) && self.rollouts.end_write(id);
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
                 self.record_applied(id, apply, &written.live, now);
+                if is_overtaken {
+                    self.distrust_answer(id);
+                }
             }
             (Action::Delete(_, rv, removal), ActionResult::Deleted) => {
                 self.record_deleted(id, *rv, *removal, now);
@@ -94,6 +95,16 @@ impl Engine {
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
         }
         self.note_object_change(id);
+    }
+
+    /// Drops the view of an answer to a write. The informer may have shown the write before, and then
+    /// that the object is gone: no further event would end that view.
+    fn distrust_answer(&mut self, id: &ObjectId) {
+        if self.informer_object(id).is_none()
+            && let Some(entry) = self.objects.entries.get_mut(id)
+        {
+            (entry.direct_view, entry.min_resource_version) = (None, None);
+        }
     }
 
     fn record_applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {

@@ -166,6 +166,9 @@ impl Engine {
             entry.min_resource_version = None;
             entry.verified = None;
         }
+        if self.rollouts.writes_in_flight.contains(id) {
+            self.rollouts.unshown_in_flight.insert(id.clone());
+        }
         self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);

@@ -18,9 +18,11 @@ impl Rollouts {
         self.budget_stale = true;
     }
 
-    /// Records that the write of an object was answered.
-    pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) {
+    /// Records that the write of an object was answered. Returns whether an informer has ceased to
+    /// show it meanwhile.
+    pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) -> bool {
         self.writes_in_flight.remove(id);
+        self.unshown_in_flight.remove(id)
     }
 
     /// Forgets the progress of a rollout whose workload is gone.

@@ -101,6 +101,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) claims_to_write: BTreeSet<ObjectId>,
     /// Objects that are being written now, and of which nobody knows what they show next.
     pub(in crate::engine) writes_in_flight: BTreeSet<ObjectId>,
+    /// Objects among these that an informer has ceased to show meanwhile: an answer may be older.
+    pub(in crate::engine) unshown_in_flight: BTreeSet<ObjectId>,
     /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
     pub(in crate::engine) nodes: NodeStore,
     /// Each DaemonSet that rolls out in steps.

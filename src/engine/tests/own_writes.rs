@@ -248,3 +248,37 @@ fn an_object_that_was_absent_long_ago_is_looked_up_again_before_it_is_created() 
     harness.step(&a);
     assert_eq!(harness.decide(&a).reason, Some(Reason::Owned("Flux Kustomization a/b".into())));
 }
+
+// The answer of a write may come after the events about all that came later. No event would end the
+// view that it shows.
+#[test]
+fn an_object_that_goes_before_the_answer_to_its_write_comes_is_looked_up() {
+    let a = config("a");
+    let check = |shown_first: bool, goes: bool, expected: &Action| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        harness.settle();
+        harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+        let action = harness.decide(&a).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        harness.handle(Input::Dispatched { id: a.clone(), action: action.clone() });
+        let result = harness.world.perform(&a, &action);
+        if shown_first {
+            harness.deliver(usize::MAX);
+        }
+        if goes {
+            harness.engine.observe_absence(&a);
+        }
+        harness.handle(Input::Answered { id: a.clone(), action: Box::new(action), result });
+        assert_eq!(harness.decide(&a).action, *expected, "{shown_first} {goes}");
+        if goes {
+            harness.handle(Input::LookedUp { id: a.clone(), view: DirectView::Absent });
+            let again = harness.decide(&a).action;
+            assert!(matches!(again, Action::Apply(_)), "{again:?}");
+        }
+    };
+    check(true, true, &Action::Lookup);
+    check(false, true, &Action::Lookup);
+    check(true, false, &Action::Nothing);
+    check(false, false, &Action::Nothing);
+}

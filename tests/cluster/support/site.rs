@@ -275,7 +275,14 @@ impl<'a> TestNamespace<'a> {
     /// Waits until a Deployment's rollout is over.
     #[track_caller]
     pub(crate) fn await_rollout(&self, name: &str) {
-        eventually(&format!("Deployment {name} is rolled out"), DEFAULT_TIMEOUT, || {
+        self.await_rollout_within(DEFAULT_TIMEOUT, name);
+    }
+
+    /// Does as [`TestNamespace::await_rollout`], with another limit: for a workload that comes after
+    /// much else.
+    #[track_caller]
+    pub(crate) fn await_rollout_within(&self, limit: Duration, name: &str) {
+        eventually(&format!("Deployment {name} is rolled out"), limit, || {
             let shown = self.get("Deployment", name).ok_or_else(|| "it is not there".to_owned())?;
             let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
             let wanted = number("/spec/replicas");
