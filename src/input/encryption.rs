@@ -252,8 +252,11 @@ fn treatment(
     }
     let is_of = |format| is_encrypted(bytes, format);
     let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
+    // A plugin may read its file in any format, and no kustomization says in which.
+    let is_of_plugin = uses.is_empty() && !closure.folders.is_empty();
+    let can_be_data = is_of_plugin || uses.iter().any(FileUse::can_be_data);
     // A reader of YAML takes JSON too.
-    let is_other = || uses.iter().any(FileUse::can_be_data) && ALL_FORMATS.into_iter().any(is_of);
+    let is_other = || can_be_data && ALL_FORMATS.into_iter().any(is_of);
     if !is_known && !is_other() {
         return Ok(FileTreatment::Clear);
     }
@@ -378,4 +381,31 @@ fn too_many(closure: &Closure, subject: &str) -> Diagnostic {
 fn reserved_field(at: ManifestOrigin) -> Diagnostic {
     let message = format!("the field {RECIPIENTS_KEY} is rhumb's own, and no object may bring it");
     Diagnostic::error(at, RESERVED_FIELD, message).hint("remove it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
+
+    #[test]
+    fn a_plugin_gets_no_ciphertext_whatever_its_file_is_called() {
+        let sealed = "A=ENC[AES256_GCM,data:x]\nsops_mac=ENC[AES256_GCM,data:x]\nsops_version=3.13.3\n";
+        for kind in ["ConfigMapGenerator", "SecretGenerator"] {
+            for name in ["db.env", "db.secret"] {
+                let plugin =
+                    format!("apiVersion: builtin\nkind: {kind}\nmetadata: {{name: db}}\nenvs: [{name}]\n");
+                let tree = MemoryTree::new()
+                    .file("kustomization.yaml", "generators: [plugin.yaml]\n")
+                    .file("plugin.yaml", plugin)
+                    .file(name, sealed);
+                let parsed = &mut ParsedFiles::default();
+                let closure = find_closure(&tree, "", ClosureLimits::default(), parsed).unwrap();
+                let opened = open_inputs(&Decrypter::default(), RootFiles::of(&closure), &tree);
+                let Err(RenderError::Encrypted(found)) = opened else { panic!("{kind} {name}") };
+                assert_eq!((found.code, &*found.origin.file), (ENCRYPTED_INPUT, name), "{kind}");
+            }
+        }
+    }
 }
