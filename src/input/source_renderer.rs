@@ -340,7 +340,7 @@ impl SourceRenderer {
             ClosureForm::Kustomize(closure, inflations) => {
                 let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
                 if let Some(variables) = &job.variables
-                    && substitution::names_variables(closure, files)?
+                    && job.closure.can_name_variables(files)?
                 {
                     opened.variables = variables.keys.clone();
                 }

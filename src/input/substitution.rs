@@ -224,7 +224,7 @@ pub(super) fn substitute_plain_files<T: FileTree>(
         match file_bytes(&file, start, files)? {
             // An encrypted file is checked as it is in git, and opened when it is read.
             Some(bytes) if is_encrypted(&bytes, SopsFormat::of_name(&file.path)) => left.push(file),
-            Some(bytes) if bytes.contains(&b'$') => {
+            Some(bytes) if has_dollar(&bytes) => {
                 roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));
             }
             _ => left.push(file),
@@ -293,17 +293,25 @@ fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
     hash.finalize().into()
 }
 
-/// Returns whether a file of a closure may name a variable.
+/// Returns whether what kustomize makes of a closure may name a variable. It may make a value of
+/// the name of a folder too.
 ///
 /// # Errors
 /// Fails where the files cannot be read.
 pub(super) fn names_variables<T: FileTree>(closure: &Closure, files: &T) -> Result<bool, SourceError> {
-    for file in closure.files.values() {
-        if files.read(file.file.blob)?.contains(&b'$') {
+    for (path, file) in &closure.files {
+        if path.contains('$') || has_dollar(&files.read(file.file.blob)?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns whether a text has the sign before a name, or an escape of YAML for it.
+fn has_dollar(bytes: &[u8]) -> bool {
+    let escapes = ["\\x24", "\\u0024", "\\U00000024"].map(str::as_bytes);
+    let has = |escape: &[u8]| bytes.windows(escape.len()).any(|part| part == escape);
+    bytes.contains(&b'$') || bytes.contains(&b'\\') && escapes.into_iter().any(has)
 }
 
 /// Returns the bytes of a plain file, by the way over its path: only what was looked at is read
