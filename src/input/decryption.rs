@@ -174,12 +174,16 @@ pub(super) struct RenderDecrypter<'d> {
 }
 
 impl RenderDecrypter<'_> {
-    /// Returns the key of a file whose code fits; none where it is not encrypted.
+    /// Returns the key of a file whose code fits; none where it is not encrypted in this format.
     ///
     /// # Errors
     /// Fails with what is wrong, or missing.
-    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Box<Diagnostic>> {
-        let format = SopsFormat::of_name(file);
+    pub(super) fn file_key(
+        &self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        format: SopsFormat,
+    ) -> Result<Option<DataKey>, Box<Diagnostic>> {
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
@@ -291,7 +295,9 @@ mod tests {
         std::fs::write(&key, IDENTITY).unwrap();
         let decrypter = Decrypter::new(vec![key.clone()], None);
         let name: Arc<str> = "values.yaml".into();
-        let opens = |render: &RenderDecrypter<'_>| render.file_key(&name, ENCRYPTED).map(|key| key.is_some());
+        let opens = |render: &RenderDecrypter<'_>| {
+            render.file_key(&name, ENCRYPTED, SopsFormat::Yaml).map(|key| key.is_some())
+        };
         let render = decrypter.for_render();
         assert_eq!(opens(&render), Ok(true));
         std::fs::remove_file(&key).unwrap();

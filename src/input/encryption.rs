@@ -60,7 +60,7 @@ pub(super) fn open_inputs<T: FileTree>(
         };
         match treatment {
             FileTreatment::Clear => {}
-            FileTreatment::Sealed => sealed.push((&file.source, bytes.clone())),
+            FileTreatment::Sealed(format) => sealed.push((&file.source, bytes.clone(), format)),
             FileTreatment::Opened(format) => to_open.push((path, &file.source, bytes.clone(), format)),
         }
         clear.push(bytes);
@@ -68,8 +68,8 @@ pub(super) fn open_inputs<T: FileTree>(
     clear.extend(root.options.iter().map(|text| Arc::from(text.as_bytes())));
     let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
-    for (source, bytes) in sealed {
-        inputs.keys.extend(decrypter.file_key(source, &bytes).map_err(refused)?);
+    for (source, bytes, format) in sealed {
+        inputs.keys.extend(decrypter.file_key(source, &bytes, format).map_err(refused)?);
     }
     if to_open.is_empty() {
         return Ok(inputs);
@@ -204,10 +204,12 @@ impl FileUse<'_> {
         matches!(self.reference.role, ReferenceRole::File | ReferenceRole::Variables | ReferenceRole::Patch)
     }
 
-    /// Returns the format of the file, by the rule of Flux.
+    /// Returns the format of the file, by the rule of Flux. Objects are read as YAML whatever the
+    /// name of their file.
     fn format(&self) -> SopsFormat {
         let target = self.reference.target.as_str();
         match SopsFormat::of_name(target) {
+            SopsFormat::Dotenv | SopsFormat::Binary if self.is_resource() => SopsFormat::Yaml,
             SopsFormat::Binary if self.reference.role == ReferenceRole::Variables => SopsFormat::Dotenv,
             SopsFormat::Binary if target.ends_with(".dockerconfigjson") => SopsFormat::Json,
             format => format,
@@ -233,7 +235,7 @@ enum FileTreatment {
     /// It is not encrypted.
     Clear,
     /// As it is: its values are opened when they are read to be sent.
-    Sealed,
+    Sealed(SopsFormat),
     Opened(SopsFormat),
 }
 
@@ -252,8 +254,11 @@ fn treatment(
     }
     let is_of = |format| is_encrypted(bytes, format);
     let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
+    // A plugin may read its file in any format, and no kustomization says in which.
+    let is_of_plugin = uses.is_empty() && !closure.folders.is_empty();
+    let can_be_data = is_of_plugin || uses.iter().any(FileUse::can_be_data);
     // A reader of YAML takes JSON too.
-    let is_other = || uses.iter().any(FileUse::can_be_data) && ALL_FORMATS.into_iter().any(is_of);
+    let is_other = || can_be_data && ALL_FORMATS.into_iter().any(is_of);
     if !is_known && !is_other() {
         return Ok(FileTreatment::Clear);
     }
@@ -267,7 +272,7 @@ fn treatment(
     let other = || Box::new(encrypted_input(&source(path)));
     let first = uses.first().ok_or_else(other)?;
     if uses.iter().all(FileUse::is_resource) {
-        return Ok(FileTreatment::Sealed);
+        return Ok(FileTreatment::Sealed(first.format()));
     }
     if !uses.iter().all(FileUse::can_be_opened) {
         return Err(if uses.iter().any(FileUse::is_resource) {
@@ -378,4 +383,54 @@ fn too_many(closure: &Closure, subject: &str) -> Diagnostic {
 fn reserved_field(at: ManifestOrigin) -> Diagnostic {
     let message = format!("the field {RECIPIENTS_KEY} is rhumb's own, and no object may bring it");
     Diagnostic::error(at, RESERVED_FIELD, message).hint("remove it")
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
+    use crate::input::sops::sealing;
+
+    #[test]
+    fn an_encrypted_resource_is_opened_as_yaml_whatever_its_file_is_called() {
+        let sealed = sealing::seal("stringData:A:", "str", "a");
+        let secret =
+            format!("apiVersion: v1\nkind: Secret\nmetadata:\n    name: a\nstringData:\n    A: {sealed}\n");
+        let mut coded = Sha256::digest("sops").to_vec();
+        coded.push(b'a');
+        let rules = "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n";
+        let file = sealing::sops_file(&secret, &coded, rules);
+        let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+        for name in ["secret.yaml", "secret.enc", "secret"] {
+            let kustomization = format!("resources: [{name}]\n");
+            let tree = MemoryTree::new().file("kustomization.yaml", kustomization).file(name, &file);
+            let parsed = &mut ParsedFiles::default();
+            let closure = find_closure(&tree, "", ClosureLimits::default(), parsed).unwrap();
+            let inputs = open_inputs(&decrypter, RootFiles::of(&closure), &tree).unwrap();
+            assert_eq!((inputs.keys.len(), inputs.is_empty()), (1, true), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_gets_no_ciphertext_whatever_its_file_is_called() {
+        let sealed = "A=ENC[AES256_GCM,data:x]\nsops_mac=ENC[AES256_GCM,data:x]\nsops_version=3.13.3\n";
+        for kind in ["ConfigMapGenerator", "SecretGenerator"] {
+            for name in ["db.env", "db.secret"] {
+                let plugin =
+                    format!("apiVersion: builtin\nkind: {kind}\nmetadata: {{name: db}}\nenvs: [{name}]\n");
+                let tree = MemoryTree::new()
+                    .file("kustomization.yaml", "generators: [plugin.yaml]\n")
+                    .file("plugin.yaml", plugin)
+                    .file(name, sealed);
+                let parsed = &mut ParsedFiles::default();
+                let closure = find_closure(&tree, "", ClosureLimits::default(), parsed).unwrap();
+                let opened = open_inputs(&Decrypter::default(), RootFiles::of(&closure), &tree);
+                let Err(RenderError::Encrypted(found)) = opened else { panic!("{kind} {name}") };
+                assert_eq!((found.code, &*found.origin.file), (ENCRYPTED_INPUT, name), "{kind}");
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The files that a root reads, whatever its form, and the programs that render them.
 
+use super::buffered_tree::BufferedTree;
 use super::chart_resolver::{ChartResolver, SuppliedCharts};
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::helm::{self, ChartClosure, HelmOptions};
@@ -9,6 +10,7 @@ use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles};
 use super::release_render::HelmReleaseSettings;
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::RenderProgram;
+use super::substitution::names_variables;
 use super::tree::FileTree;
 use crate::object::Diagnostic;
 use crate::source::SourceError;
@@ -92,6 +94,22 @@ impl RootClosure {
     /// Returns whether helm renders it, or a part of it.
     pub(super) fn has_charts(&self) -> bool {
         self.programs().contains(&RenderProgram::Helm)
+    }
+
+    /// Returns whether variables may be put into what is rendered of it. A template may make a name
+    /// of anything. A chart that is a root has values instead.
+    ///
+    /// # Errors
+    /// Fails where its files cannot be read.
+    pub(super) fn can_name_variables<T: FileTree>(&self, files: &T) -> Result<bool, SourceError> {
+        match &self.form {
+            ClosureForm::Helm(..) => Ok(false),
+            ClosureForm::Kustomize(_, charts) if !charts.is_empty() => Ok(true),
+            ClosureForm::Kustomize(closure, _) if !closure.is_renderable() => Ok(false),
+            ClosureForm::Kustomize(closure, _) => {
+                names_variables(closure, &BufferedTree::of(files, [&**closure])?)
+            }
+        }
     }
 
     /// Returns the reasons for which it cannot be rendered now, and may be later.
@@ -280,5 +298,32 @@ mod tests {
         keys.extend(changed.iter().map(|tree| key(&traced(tree, RootForm::Kustomize, &supply), &identities)));
         assert_eq!(keys.len(), 2 + changed.len());
         assert_eq!(supply.fetched(), [""; 0]);
+    }
+    #[test]
+    fn variables_are_put_into_a_kustomization_that_may_name_them() {
+        #[track_caller]
+        fn check(tree: &MemoryTree, form: RootForm, expected: bool) {
+            let closure = traced(tree, form, &MemorySupply::default());
+            assert_eq!(closure.can_name_variables(tree).unwrap(), expected);
+        }
+        let with = |value: &str| {
+            let map =
+                format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{a: {value}}}}}");
+            MemoryTree::new().file("web/kustomization.yaml", "resources: [a.yaml]\n").file("web/a.yaml", map)
+        };
+        check(&with("b"), RootForm::Kustomize, false);
+        check(&with(r#""\x25{B}""#), RootForm::Kustomize, false);
+        for value in ["'${B}'", r#""\x24{B}""#, r#""\u0024{B}""#, r#""\U00000024{B}""#] {
+            check(&with(value), RootForm::Kustomize, true);
+        }
+        let chart = "apiVersion: v2\nname: app\nversion: 1.0.0\n";
+        let charts = "helmCharts: [{name: app, releaseName: app}]\n";
+        let inflating = MemoryTree::new()
+            .file("web/kustomization.yaml", charts)
+            .file("web/charts/app/Chart.yaml", chart)
+            .file("web/charts/app/values.yaml", "");
+        check(&inflating, RootForm::Kustomize, true);
+        let root = MemoryTree::new().file("web/Chart.yaml", chart).file("web/values.yaml", "a: ${B}\n");
+        check(&root, RootForm::Helm, false);
     }
 }

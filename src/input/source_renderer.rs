@@ -310,6 +310,11 @@ impl SourceRenderer {
         let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
             closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
         for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
+            // The key of any other root does not depend on them.
+            let variables = match variables {
+                Some(variables) if closure.can_name_variables(files)? => Some(variables),
+                _ => None,
+            };
             match plan_root(root, start, closure, &programs, variables, pass.known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, *outcome)),
@@ -339,9 +344,7 @@ impl SourceRenderer {
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
                 let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
-                if let Some(variables) = &job.variables
-                    && substitution::names_variables(closure, files)?
-                {
+                if let Some(variables) = &job.variables {
                     opened.variables = variables.keys.clone();
                 }
                 let mut charts = Vec::new();

@@ -16,6 +16,7 @@ use super::variables::{
     plan_lookups, substitute,
 };
 use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
+use crate::manifest::listed_objects;
 use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
 use crate::source::{
     BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
@@ -224,7 +225,7 @@ pub(super) fn substitute_plain_files<T: FileTree>(
         match file_bytes(&file, start, files)? {
             // An encrypted file is checked as it is in git, and opened when it is read.
             Some(bytes) if is_encrypted(&bytes, SopsFormat::of_name(&file.path)) => left.push(file),
-            Some(bytes) if bytes.contains(&b'$') => {
+            Some(bytes) if has_dollar(&bytes) => {
                 roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));
             }
             _ => left.push(file),
@@ -258,23 +259,26 @@ fn substitute_file(
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {
-        let (position, mut value) = (document.value.position, document.value.to_value());
+        let (position, value) = (document.value.position, document.value.to_value());
         if value.is_null() {
             continue;
         }
         let position = ManifestOrigin::new(path.clone(), position.line, position.column);
-        if let Err(found) = variables.keys.seal(&mut value, || position.clone()) {
-            return refused(vec![*found]);
+        // A Secret among the items of a list is sealed as any other.
+        for mut value in listed_objects(value) {
+            if let Err(found) = variables.keys.seal(&mut value, || position.clone()) {
+                return refused(vec![*found]);
+            }
+            let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
+            let blob = BlobId::of(&bytes);
+            objects.push(SnapshotFile {
+                path: RenderedRoot::object_path(&path, &names.name_of(&value)),
+                blob,
+                size: bytes.len() as u64,
+                origin: Some(RenderOrigin::of_origin(position.clone()).into()),
+            });
+            contents.push(RenderedContent { blob, bytes });
         }
-        let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
-        let blob = BlobId::of(&bytes);
-        objects.push(SnapshotFile {
-            path: RenderedRoot::object_path(&path, &names.name_of(&value)),
-            blob,
-            size: bytes.len() as u64,
-            origin: Some(RenderOrigin::of_origin(position).into()),
-        });
-        contents.push(RenderedContent { blob, bytes });
     }
     objects.sort_unstable();
     RenderedRoot { warnings, ..RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into())) }
@@ -282,7 +286,7 @@ fn substitute_file(
 
 fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
     let mut hash = Sha256::new();
-    hash.update("rhumb substitute 1");
+    hash.update("rhumb substitute 2");
     hash.update(<[u8; 20]>::from(file.blob));
     for (name, value) in table.key_values(&digest) {
         for part in [name, value] {
@@ -293,17 +297,25 @@ fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
     hash.finalize().into()
 }
 
-/// Returns whether a file of a closure may name a variable.
+/// Returns whether what kustomize makes of a closure may name a variable. It may make a value of
+/// the name of a folder too.
 ///
 /// # Errors
 /// Fails where the files cannot be read.
 pub(super) fn names_variables<T: FileTree>(closure: &Closure, files: &T) -> Result<bool, SourceError> {
-    for file in closure.files.values() {
-        if files.read(file.file.blob)?.contains(&b'$') {
+    for (path, file) in &closure.files {
+        if path.contains('$') || has_dollar(&files.read(file.file.blob)?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns whether a text has the sign before a name, or an escape of YAML for it.
+fn has_dollar(bytes: &[u8]) -> bool {
+    let escapes = ["\\x24", "\\u0024", "\\U00000024"].map(str::as_bytes);
+    let has = |escape: &[u8]| bytes.windows(escape.len()).any(|part| part == escape);
+    bytes.contains(&b'$') || bytes.contains(&b'\\') && escapes.into_iter().any(has)
 }
 
 /// Returns the bytes of a plain file, by the way over its path: only what was looked at is read
@@ -318,4 +330,59 @@ pub(super) fn file_bytes<T: FileTree>(
         SourceError::Unreadable { .. } => Ok(None),
         error => Err(error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::render_cipher::SEALED_PREFIX;
+    use crate::input::sops::sealing;
+    use crate::object::Revision;
+
+    #[test]
+    fn a_secret_among_the_items_of_a_list_is_sealed() {
+        let mut coded = Sha256::digest("sops").to_vec();
+        coded.extend_from_slice(b"canary");
+        let sealed = sealing::seal("stringData:TOKEN:", "str", "canary");
+        let holder = sealing::sops_file(
+            &format!(
+                "apiVersion: v1\nkind: Secret\nmetadata:\n    name: vars\nstringData:\n    TOKEN: {sealed}\n"
+            ),
+            &coded,
+            "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n",
+        );
+        let item = "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: '${TOKEN}'}}";
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
+        let tree = MemoryTree::new().file("list.yaml", &list).file("vars.yaml", &holder);
+        let file = |path: &str, text: &str| SnapshotFile {
+            path: path.into(),
+            blob: BlobId::of(text.as_bytes()),
+            size: text.len() as u64,
+            origin: None,
+        };
+        let files = vec![file("list.yaml", &list), file("vars.yaml", &holder)];
+        let mut plain = Snapshot::of_files(Revision::new("0"), files, Vec::new());
+        let from = vec![VariableHolder {
+            kind: VariableHolderKind::Secret,
+            namespace: "shop".parse().unwrap(),
+            name: "vars".parse().unwrap(),
+            need: VariableHolderNeed::Required,
+        }];
+        let config = SubstitutionConfig { values: BTreeMap::new(), from };
+        let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+        let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
+        let read = read_variables(settings, &plain, "", &tree, &ClusterFacts::NotQueried).unwrap();
+        assert_eq!(read.variables.faults, []);
+
+        let known = HashMap::new();
+        let (roots, contents) =
+            substitute_plain_files(&mut plain, "", &tree, &read.variables, &known).unwrap();
+        assert!(matches!(&roots[..], [root] if root.outcome.failure().is_none()), "{roots:?}");
+        let made: String =
+            contents.iter().map(|made| String::from_utf8_lossy(&made.bytes).into_owned()).collect();
+        assert!(made.contains(SEALED_PREFIX) && !made.contains("canary"), "{made}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The files of values that the charts of a source are given: they are no manifests.
 
+use std::collections::HashSet;
+
 use super::paths;
 use super::root_job::JobOutcome;
 use super::roots::{RenderRoot, RootForm};
@@ -7,8 +9,10 @@ use super::tree::FileTree;
 use crate::manifest::read_documents;
 use crate::source::{RenderedRoot, RootKey, RootOutcome, Snapshot, SnapshotFile, SourceError};
 
-/// Takes the files of values out of the plain files of a source that has a chart. One that is a
-/// manifest too stays: nothing is deleted because a setting names its file.
+/// Takes the files of values out of the plain files of a source that has a chart. Their paths are
+/// as seen from the folder of any chart, or from that of the source.
+///
+/// One that is a manifest too stays: nothing is deleted because a setting names its file.
 ///
 /// # Errors
 /// Fails where the files cannot be read.
@@ -19,13 +23,18 @@ pub(super) fn take_value_files<T: FileTree>(
     start: &str,
     files: &T,
 ) -> Result<Vec<JobOutcome>, SourceError> {
-    if !roots.iter().any(|root| root.form == RootForm::Helm) {
+    let charts: Vec<&str> =
+        roots.iter().filter(|root| root.form == RootForm::Helm).map(|root| &*root.folder).collect();
+    if charts.is_empty() {
         return Ok(Vec::new());
     }
-    let named: Vec<String> = values.iter().filter_map(|name| paths::join("", name)).collect();
+    let mut named = HashSet::new();
+    for name in values {
+        named.extend(charts.iter().copied().chain([start]).filter_map(|folder| paths::join(folder, name)));
+    }
     let (mut left, mut outcomes) = (Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
-        if named.iter().any(|name| **name == *file.path) && !is_manifest(&file, start, files)? {
+        if named.contains(&paths::inside(start, &file.path)) && !is_manifest(&file, start, files)? {
             let nothing = RootOutcome::Rendered(Vec::new().into());
             let root = RenderedRoot::new(file.path.clone(), key_of(&file), nothing);
             outcomes.push(JobOutcome { root, contents: Vec::new() });

@@ -84,8 +84,8 @@ pub(super) struct HolderReading {
 }
 
 impl HolderReading {
-    /// Adds the objects of a plain file. One that is encrypted is opened only where it is a Secret
-    /// that holds variables.
+    /// Adds the objects of a plain file. Of one that is encrypted, the Secrets that hold variables
+    /// are opened, and nothing else.
     pub(super) fn add_file(
         &mut self,
         file: &Arc<str>,
@@ -103,7 +103,10 @@ impl HolderReading {
         if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
                 Ok(OpenedInput { plaintext, secret, holders, .. }) => {
-                    bodies = bodies_of(file, &plaintext, Some(BlobId::of(bytes)));
+                    let opened = bodies_of(file, &plaintext, Some(BlobId::of(bytes)));
+                    // A ConfigMap beside them stays closed: its values may be put in anywhere.
+                    bodies.retain(|body| !is_wanted(body));
+                    bodies.extend(opened.into_iter().filter(is_wanted));
                     self.keys.add(secret, holders);
                 }
                 Err(found) => self.faults.push(*found),
@@ -122,4 +125,52 @@ impl HolderReading {
 fn bodies_of(file: &Arc<str>, bytes: &[u8], opened_from: Option<BlobId>) -> Vec<HolderBody> {
     let documents = read_documents(file, bytes).documents;
     documents.iter().map(|document| HolderBody { object: document.to_value(), opened_from }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::config::VariableHolderNeed;
+    use crate::input::sops::sealing;
+    use crate::input::variables::{HolderAnswer, plan_lookups};
+
+    /// Returns a document whose data has this value in encrypted form.
+    fn document(kind: &str, name: &str, field: &str, value: &str) -> String {
+        let sealed = sealing::seal(&format!("{field}:A:"), "str", value);
+        format!("apiVersion: v1\nkind: {kind}\nmetadata:\n    name: {name}\n{field}:\n    A: {sealed}\n")
+    }
+
+    #[test]
+    fn of_an_encrypted_file_the_secrets_that_hold_variables_alone_are_opened() {
+        let mut coded = Sha256::digest("sops").to_vec();
+        coded.extend_from_slice(b"tokencanary-mapcanary-other");
+        let rules = "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n";
+        let first = sealing::sops_file(&document("Secret", "vars", "stringData", "token"), &coded, rules);
+        // SOPS repeats its metadata in each document.
+        let others = [
+            document("ConfigMap", "vars", "data", "canary-map"),
+            document("Secret", "other", "stringData", "canary-other"),
+        ]
+        .map(|other| format!("---\n{other}sops:\n    version: 3.13.3\n"));
+        let file = first + &others.concat();
+
+        let holder = |kind| VariableHolder {
+            kind,
+            namespace: "shop".parse().unwrap(),
+            name: "vars".parse().unwrap(),
+            need: VariableHolderNeed::Required,
+        };
+        let holders = [VariableHolderKind::Secret, VariableHolderKind::ConfigMap].map(holder);
+        let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+        let mut read = HolderReading::default();
+        read.add_file(&Arc::from("a.yaml"), file.as_bytes(), &holders, "shop", &decrypter);
+
+        assert!(read.faults.is_empty(), "{:?}", read.faults);
+        let bodies: String = read.bodies.iter().map(|body| body.object.to_string()).collect();
+        assert!(bodies.contains("token") && !bodies.contains("canary"), "{bodies}");
+        let answers = plan_lookups(&holders, &read.bodies, "shop").answers(|_| HolderAnswer::Missing);
+        assert_eq!(format!("{answers:?}"), r#"[Found({"A"}), Unusable(Encrypted)]"#);
+    }
 }

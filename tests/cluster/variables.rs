@@ -17,6 +17,8 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
             "app/web.yaml",
             yaml::deployment("web", 7, "nginx:1").replace("replicas: 7", "replicas: ${REPLICAS}"),
         ),
+        ("other/kustomization.yaml", "resources: [map.yaml]\n".to_owned()),
+        ("other/map.yaml", yaml::config_map("other", "key", "one")),
         ("vars.yaml", yaml::config_map("vars", "ZONE", "b")),
     ]);
     let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
@@ -30,11 +32,15 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
     site.await_data("default", "zone", "b");
     site.await_data("literal", "text", "${CLUSTER}");
     until("the number is a number", || site.value("Deployment", "web", "/spec/replicas") == json!(2));
+    site.await_data("other", "key", "one");
 
     // An unset variable holds up its own file alone, which stays as it was.
+    let mark = daemon.mark();
     repo.write("plain.yaml", &yaml::config_map("plain", "cluster", "${UNKNOWN}"));
     repo.change("vars.yaml", &yaml::config_map("vars", "ZONE", "c"));
     site.await_data("default", "zone", "c");
+    // Of the two roots one names variables.
+    daemon.says_since(mark, &["rendered in", "roots=1"]);
     daemon.says(&["WARN", "UNKNOWN"]);
     assert_eq!(site.data("plain", "cluster"), "prod");
     assert!(daemon.is_running());

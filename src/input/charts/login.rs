@@ -18,6 +18,8 @@ use crate::secret::read_regular;
 
 /// The longest file with credentials.
 const MAX_CREDENTIALS_BYTES: u64 = 16 << 10;
+/// The name under which Docker, and so helm, keeps the credentials for Docker Hub.
+const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 /// Stands for what is not shown.
 const HIDDEN_TEXT: &str = "***";
 
@@ -91,10 +93,21 @@ pub(super) fn write_registries(
     login: Option<&HostLogin>,
 ) -> io::Result<()> {
     let auths = match login {
-        Some(login) => json!({ address.host(): { "auth": &**login.basic() } }),
+        Some(login) => json!({ credentials_key(address): { "auth": &**login.basic() } }),
         None => json!({}),
     };
     write_private(path, &json!({ "auths": auths }))
+}
+
+/// Returns the name under which helm looks for the credentials of a registry: its host, but for
+/// Docker Hub.
+fn credentials_key(registry: &ChartAddress) -> String {
+    let host = registry.host();
+    if matches!(host.as_str(), "docker.io" | "registry-1.docker.io") {
+        DOCKER_HUB_KEY.to_owned()
+    } else {
+        host
+    }
 }
 
 fn write_private(path: &Path, content: &serde_json::Value) -> io::Result<()> {
@@ -177,5 +190,21 @@ mod tests {
         assert_eq!(written, r#"{"auths":{"ghcr.io":{"auth":"YW5uOnNlY3JldA=="}}}"#);
         // A file that somebody put there is not written over.
         write_registries(&two, &"oci://ghcr.io/a".parse().unwrap(), None).unwrap_err();
+    }
+    #[test]
+    fn helm_finds_the_credentials_of_each_registry() {
+        let login = read(b"ann:secret").unwrap();
+        for (address, key) in [
+            ("oci://ghcr.io/a", "ghcr.io"),
+            ("oci://registry.example.org:5000/a", "registry.example.org:5000"),
+            ("oci://registry-1.docker.io/a", "https://index.docker.io/v1/"),
+            ("oci://docker.io/a", "https://index.docker.io/v1/"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("registries");
+            write_registries(&path, &address.parse().unwrap(), Some(&login)).unwrap();
+            let written: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            assert_eq!(written, json!({ "auths": { key: { "auth": "YW5uOnNlY3JldA==" } } }), "{address}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::input::paths;
 use crate::input::tree::FileTree;
@@ -146,6 +146,7 @@ fn without_charts(bytes: &[u8], folders: &[String]) -> String {
     if let Some(entries) = value.as_object_mut() {
         let is_chart = |key: &str| CHART_FIELDS.iter().any(|field| folded(field) == folded(key));
         entries.retain(|key, _| !is_chart(key));
+        rename_old_fields(entries);
         // kustomize takes no kustomization without a field.
         if folders.is_empty() {
             entries.insert("helmGlobals".to_owned(), json!({"chartHome": "charts"}));
@@ -156,6 +157,21 @@ fn without_charts(bytes: &[u8], folders: &[String]) -> String {
         *resources = known.into_iter().chain(folders.iter().cloned().map(Value::from)).collect();
     }
     value.to_string()
+}
+
+/// Renames the fields that kustomize renames itself. It looks for them in the text, with a colon
+/// right behind, where JSON has a quote.
+fn rename_old_fields(entries: &mut Map<String, Value>) {
+    let patches = entries.get("patches").and_then(Value::as_array);
+    let names_files = patches.is_some_and(|patches| patches.iter().any(Value::is_string));
+    let old_fields = [("imageTags", "images"), ("patches", "patchesStrategicMerge")];
+    for (old, new) in old_fields.into_iter().filter(|(old, _)| *old != "patches" || names_files) {
+        if !entries.contains_key(new)
+            && let Some(value) = entries.remove(old)
+        {
+            entries.insert(new.to_owned(), value);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +193,17 @@ mod tests {
         let empty: Value = serde_json::from_str(&empty).unwrap();
         assert_eq!(empty, json!({"helmGlobals": {"chartHome": "charts"}, "resources": []}));
         check("Resources:\nhelmCharts: []\n", json!({"Resources": ["rhumb-chart-0"]}));
+        check(
+            "helmCharts: []\npatches: [a.yaml]\nimageTags: [{name: a}]\n",
+            json!({
+                "resources": ["rhumb-chart-0"], "images": [{"name": "a"}],
+                "patchesStrategicMerge": ["a.yaml"],
+            }),
+        );
+        check(
+            "helmCharts: []\npatches: [{path: a.yaml}]\n",
+            json!({"resources": ["rhumb-chart-0"], "patches": [{"path": "a.yaml"}]}),
+        );
     }
 
     #[test]

@@ -431,9 +431,11 @@ fn a_file_of_values_is_no_manifest_unless_it_is_one() {
     check(Some("web/Chart.yaml"), &["./prod.yaml", "broken.yaml", "own.yaml"], &["own.yaml", "other.yaml"]);
     check(
         Some("web/Chart.yaml"),
-        &["x/../other.yaml", "../prod.yaml"],
+        &["x/../other.yaml", "../../broken.yaml"],
         &["prod.yaml", "broken.yaml", "own.yaml"],
     );
+    // As seen from the chart.
+    check(Some("web/Chart.yaml"), &["../prod.yaml"], &["broken.yaml", "own.yaml", "other.yaml"]);
 }
 
 const B: &str = "web/templates/b.yaml";

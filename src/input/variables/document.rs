@@ -243,7 +243,8 @@ impl<'s> Substitution<'s> {
             self.key(key, *position, path);
             let path = path.to(FieldStep::Key(key));
             match &mut value.node {
-                PlacedNode::List(items) if key == "items" => {
+                // Nobody takes a list apart of which some item is no object.
+                PlacedNode::List(items) if key == "items" && items.iter().all(is_mapping) => {
                     for (index, item) in items.iter_mut().enumerate() {
                         self.object(item, &path.to(FieldStep::Item(index)).to(FieldStep::Object));
                     }
@@ -340,6 +341,10 @@ struct ScalarSite<'p> {
     style: ScalarStyle,
     traits: ObjectFieldTypes,
     path: &'p ParentPath<'p>,
+}
+
+fn is_mapping(value: &PlacedValue) -> bool {
+    matches!(value.node, PlacedNode::Mapping(_))
 }
 
 fn entry<'v>(mapping: &'v PlacedValue, key: &str) -> Option<&'v PlacedValue> {

@@ -258,6 +258,9 @@ fn a_secret_value_ends_only_in_the_data_of_a_secret() {
     assert_eq!((&items[0]["data"]["a"], &items[1]["data"]["a"]), (&json!("${TOKEN}"), &json!("canary")));
     let shown = format!("{file:?} {:?} {:?}", table(), file.diagnostics(&"a.yaml".into()));
     assert!(!shown.contains("canary"), "{shown}");
+    // No reader takes such a list apart, so nothing in it is a Secret.
+    let torn = "kind: List\nitems:\n- {apiVersion: v1, kind: Secret, data: {a: '${TOKEN}'}}\n- a\n";
+    assert_eq!(position(torn), refused(3, 44, "items[0].data.a"));
 }
 
 // kustomize prints quotes only where its own reader needs them.
