@@ -103,7 +103,7 @@ impl Harness {
         engine
     }
 
-    fn handle(&mut self, input: Input) {
+    pub(super) fn handle(&mut self, input: Input) {
         self.engine.handle(input, self.now);
     }
 
