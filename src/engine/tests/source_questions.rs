@@ -1,0 +1,248 @@
+//! What may be asked about sources: what of others matters to them, what of theirs nobody watches,
+//! and who made their revisions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::harness::{Harness, source};
+use super::restart;
+use super::world::{
+    FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, reading, workload,
+};
+use crate::engine::facts::authors::AuthoredRevision;
+use crate::engine::*;
+use crate::manifest::{KindScope, KindScopes};
+use crate::object::{ErrorClass, GroupKind, ObjectId, Revision};
+
+const OTHER: &str = "applyset-other-v1";
+const REPOSITORY: &str = "host/shop HEAD";
+
+fn maps() -> GroupKind {
+    config("a").group_kind()
+}
+
+fn follows(repository: &str, read: &str) -> SourceProgress {
+    SourceProgress::Revision { repository: repository.into(), read: Some(Revision::new(read)) }
+}
+
+/// Returns a source of another process that has read this far and requests these objects.
+fn peer(progress: SourceProgress, requests: &[&ObjectId]) -> PeerSource {
+    let takeover_requests = TakeoverRequests::Listed(requests.iter().map(|id| object_hash(id)).collect());
+    PeerSource {
+        name: "other".into(),
+        inventory_id: OTHER.into(),
+        statement: Ok(SourceStatement { progress, takeover_requests, ..SourceStatement::default() }),
+        kept: KeptObjects::default(),
+        rejections: Vec::new(),
+    }
+}
+
+/// Returns a source that follows the repository and has read its first revision, beside another one
+/// of the process.
+fn two() -> Engine {
+    let repository = || RepositoryIdentity::Repository(REPOSITORY.into());
+    let both = [("own", SET, repository()), ("second", "applyset-second-v1", repository())];
+    let mut engine = following(&both, AdoptPolicy::IfUnowned);
+    engine.read(FIRST, reading("c1", &[("a", Some(desired(&config("a"), 1, "a")))]));
+    engine
+}
+
+#[test]
+fn a_source_that_has_elsewhere_to_read_may_come_to_want_an_object() {
+    let id = config("a");
+    let check = |peers: Vec<PeerSource>, expected: Option<&str>| {
+        let mut engine = two();
+        engine.handle_now(Input::Peers(peers));
+        assert_eq!(engine.view().possible_competitor(FIRST, &id).map(|name| &**name), expected);
+    };
+    check(Vec::new(), None);
+    check(vec![peer(follows(REPOSITORY, "c1"), &[])], None);
+    check(vec![peer(follows("host/other HEAD", "c1"), &[])], Some("other"));
+    check(vec![peer(SourceProgress::Unversioned, &[])], Some("other"));
+    // It does want it, which keeps the object anyway.
+    check(vec![peer(follows("host/other HEAD", "c1"), &[&id])], None);
+}
+
+#[test]
+fn who_had_an_object_is_said_of_a_takeover_alone() {
+    let id = config("a");
+    let check = |purpose: ApplyPurpose, owner: ObjectOwner, expected: Option<&str>| {
+        let mut engine = two();
+        engine.handle_now(Input::SourceNames([("applyset-named-v1".into(), "named".into())].into()));
+        engine.handle_now(Input::Peers(vec![peer(SourceProgress::Unversioned, &[])]));
+        let content = desired(&id, 1, "a");
+        let live = World::live(&id, &WorldObject::settled(content.hash, "c0", 1));
+        let view = DirectView::Found(Box::new(LiveObject { owner: owner.clone(), ..live }));
+        engine.handle_now(Input::LookedUp { id: id.clone(), view });
+        let apply = ApplyRequest {
+            desired: content,
+            source: FIRST,
+            revision: Revision::new("c1"),
+            seal: None,
+            precondition: Precondition::Absent,
+            decided_on: None,
+            variant: ApplyVariant::PLAIN,
+            purpose,
+            restarts: RestartRisk::Absent,
+        };
+        assert_eq!(engine.view().previous_owner(&apply).as_deref(), expected, "{purpose:?} {owner:?}");
+    };
+    let foreign = || ObjectOwner::Foreign("Flux Kustomization a/b".into());
+    let set = |set: &str| ObjectOwner::Ours(set.into());
+    check(ApplyPurpose::Adopt, foreign(), Some("Flux Kustomization a/b"));
+    check(ApplyPurpose::Transfer, foreign(), Some("Flux Kustomization a/b"));
+    for purpose in [ApplyPurpose::Create, ApplyPurpose::Change, ApplyPurpose::Repair, ApplyPurpose::Step] {
+        check(purpose, foreign(), None);
+    }
+    check(ApplyPurpose::Adopt, ObjectOwner::Nobody, None);
+    check(ApplyPurpose::Adopt, ObjectOwner::Controlled("Job shop/b".into()), Some("Job shop/b"));
+    check(ApplyPurpose::Transfer, set("applyset-second-v1"), Some("source second"));
+    check(ApplyPurpose::Transfer, set(OTHER), Some("source other"));
+    check(ApplyPurpose::Adopt, ObjectOwner::Labelled(OTHER.into()), Some("source other"));
+    check(ApplyPurpose::Adopt, set("applyset-named-v1"), Some("source named"));
+    let unknown = "the ApplySet applyset-unknown-v1: `kubectl get configmaps,secrets -A -l \
+                   applyset.kubernetes.io/id=applyset-unknown-v1` finds its parent";
+    check(ApplyPurpose::Adopt, set("applyset-unknown-v1"), Some(unknown));
+}
+
+#[test]
+fn an_object_that_its_source_drops_is_unwanted_there_and_nowhere_else() {
+    let (mut engine, id) = (two(), config("a"));
+    let unwanted = |engine: &Engine| [FIRST, SECOND].map(|source| engine.view().has_unwanted(source));
+    let live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
+    engine.observe_object(&id, live);
+    assert_eq!(unwanted(&engine), [false, false]);
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    assert_eq!(unwanted(&engine), [true, false]);
+    engine.observe_absence(&id);
+    assert_eq!(unwanted(&engine), [false, false]);
+}
+
+#[test]
+fn objects_may_be_elsewhere_where_their_kind_has_namespaces_and_the_server_has_it() {
+    let mut scopes = KindScopes::new();
+    let (nodes, claims) = (GroupKind::new("", "Node"), GroupKind::new("", "PersistentVolumeClaim"));
+    scopes.insert(nodes.clone(), KindScope::Cluster);
+    scopes.insert(claims.clone(), KindScope::Namespaced);
+    scopes.insert(maps(), KindScope::Namespaced);
+    let mut engine = two();
+    engine.handle_now(Input::Scopes(scopes));
+    for (kind, expected) in
+        [(maps(), true), (claims.clone(), true), (nodes, false), (GroupKind::new("x.org", "Unknown"), true)]
+    {
+        assert_eq!(engine.view().can_be_elsewhere(FIRST, &kind), expected, "{kind}");
+    }
+    engine.handle_now(Input::KindAbsent(claims.clone()));
+    assert!(!engine.view().can_be_elsewhere(FIRST, &claims));
+}
+
+/// Returns an engine with one source that may watch one namespace, and has these in its inventory.
+fn watching_one(namespaces: &[&str], state: KindState) -> Engine {
+    let mut engine = Engine::new(budget(3));
+    let informer_group = engine.add_informer_group(Some(["one".into()].into()));
+    let mut watched = source("test", SET);
+    watched.informer_group = informer_group;
+    engine.add_source(watched);
+    engine.read(FIRST, reading("r1", &[]));
+    let namespaces = namespaces.iter().map(|name| Arc::from(*name)).collect();
+    let inventory = Inventory { kinds: [maps()].into(), namespaces, ..Inventory::default() };
+    engine.handle_now(Input::Inventory { source: FIRST, inventory });
+    let listing = WatchScope { informer_group, kind: maps(), namespace: Some("one".into()) };
+    engine.handle_now(Input::InformerState { listing, state });
+    engine
+}
+
+#[test]
+fn what_a_source_cannot_list_and_does_not_watch_is_noted_each() {
+    let check = |namespaces: &[&str], state: KindState, expected: &[&str]| {
+        let engine = watching_one(namespaces, state);
+        let notes: Vec<String> = engine.view().inventory_notes(FIRST).collect();
+        assert_eq!(notes.len(), expected.len(), "{notes:?}");
+        assert!(notes.iter().zip(expected).all(|(note, words)| note.starts_with(*words)), "{notes:?}");
+    };
+    let forbidden = || KindState::Unobservable("denied".into(), ErrorClass::Forbidden);
+    let (unlisted, unwatched) =
+        ("nothing is pruned while ConfigMap cannot be listed: denied", "what it may have in namespace three");
+    check(&["one"], KindState::Synced, &[]);
+    check(&["one"], forbidden(), &[unlisted]);
+    check(&["one", "three"], KindState::Synced, &[unwatched]);
+    check(&["three"], forbidden(), &[unlisted, unwatched]);
+}
+
+#[test]
+fn a_kind_of_an_inventory_that_its_source_may_not_have_is_not_watched() {
+    let kinds = Some(BTreeSet::from(["apps/*".parse().unwrap()]));
+    let mut engine = Engine::new(budget(3));
+    let mut narrow = source("test", SET);
+    narrow.allow = Arc::new(AllowList { kinds, ..AllowList::default() });
+    engine.add_source(narrow);
+    assert!(!engine.view().has_unwatched(FIRST), "nothing was read yet");
+    let deployments = GroupKind::new("apps", "Deployment");
+    for (kinds, expected) in
+        [([deployments.clone()].into(), false), (BTreeSet::from([deployments, maps()]), true)]
+    {
+        let inventory = Inventory { kinds, ..Inventory::default() };
+        engine.handle_now(Input::Inventory { source: FIRST, inventory });
+        assert_eq!(engine.view().has_unwatched(FIRST), expected);
+    }
+    let allowed = [workload("web"), config("a")].map(|id| engine.view().is_allowed(FIRST, &id));
+    assert_eq!(allowed, [true, false]);
+}
+
+// Data that change are a reason to try rejected content again.
+#[test]
+fn data_are_used_by_the_source_of_a_workload_whose_content_in_force_or_rejected_content_names_them() {
+    let (tls, more) = (config("tls"), config("more"));
+    let mut harness = restart::at_rest(3);
+    let using = |harness: &Harness| {
+        let view = harness.engine.view();
+        [&tls, &more].map(|id| (view.sources_using(id), view.data_to_watch().contains(id)))
+    };
+    let (used, unused) = ((BTreeSet::from([FIRST]), true), (BTreeSet::new(), false));
+    assert_eq!(using(&harness), [used.clone(), unused]);
+    let bad = restart::web(2, &["more", "tls"]);
+    harness.world.bad.insert(bad.hash);
+    harness.read(reading("r2", &[("web", Some(bad.clone()))]));
+    let data = ReadState::Value(Some(restart::data(&more, 1)));
+    harness.engine.handle_now(Input::ConfigData { id: more.clone(), data });
+    harness.settle();
+    let shown = harness.world.things[&workload("web")].release.as_ref().map(|release| release.hash);
+    assert_eq!(shown, Some(restart::web(1, &["tls"]).hash), "it is back");
+    assert_eq!(using(&harness), [used.clone(), used]);
+}
+
+/// Reads a revision that somebody made.
+fn read_by(harness: &mut Harness, revision: &str, content: u32) {
+    let authored = Some(Authorship::of("Ann", revision));
+    let files = [("web", Some(desired(&workload("web"), content, "web")))];
+    harness.read(SourceReading { authored, ..reading(revision, &files) });
+}
+
+#[test]
+fn the_revisions_of_a_source_are_those_on_record_and_those_since_the_newest_first() {
+    let mut harness = Harness::new(1);
+    let known = |harness: &Harness, source: SourceId| -> Vec<String> {
+        let commits = harness.engine.view().commits_of(source).into_iter();
+        commits.map(|(revision, authored)| format!("{revision} {}", authored.subject)).collect()
+    };
+    assert!(known(&harness, FIRST).is_empty());
+    for (revision, content) in [("r1", 1), ("r2", 2)] {
+        read_by(&mut harness, revision, content);
+        harness.settle();
+    }
+    assert_eq!(harness.world.ledger.commits.len(), 2);
+    let mut ledger = harness.world.ledger.clone();
+    ledger.commits.push(AuthoredRevision {
+        inventory_id: OTHER.into(),
+        revision: Revision::new("r9"),
+        authored: Authorship::of("Bob", "r9"),
+    });
+    harness.engine.set_ledger(ledger);
+    assert_eq!(known(&harness, FIRST), ["r2 r2", "r1 r1"]);
+    read_by(&mut harness, "r3", 3);
+    assert_eq!(known(&harness, FIRST), ["r3 r3", "r2 r2", "r1 r1"]);
+    // Back at what is on record, it is named once.
+    read_by(&mut harness, "r1", 1);
+    assert_eq!(known(&harness, FIRST), ["r3 r3", "r2 r2", "r1 r1"]);
+    assert!(known(&harness, SECOND).is_empty(), "there is no such source");
+}
