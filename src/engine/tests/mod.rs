@@ -4,6 +4,7 @@
 mod allowed;
 mod answers;
 mod authors;
+mod blockers;
 mod budget;
 mod budget_enumeration;
 mod budget_inputs;
@@ -21,6 +22,7 @@ mod dependencies;
 mod dry_run_impact;
 mod evictions;
 mod flapping;
+mod followed_data;
 mod generated;
 mod handover;
 mod harness;

@@ -141,3 +141,23 @@ fn objects_are_connected_by_each_name_of_one_in_the_other_and_by_a_selector_of_s
     // That says nothing about a connection.
     check(&|policy| policy.selects = selecting(json!({})), false);
 }
+
+#[test]
+fn of_more_rollouts_than_are_watched_those_of_this_process_come_first() {
+    let names: Vec<String> = (0..70).map(|number| format!("a{number:02}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).chain(["web"]).collect();
+    let mut harness = at_rest(&all, &Budget { max_workloads: 100, ..budget("100%", 100) });
+    harness.read(reading("r2", &files(&["web"], 2)));
+    while !matches!(harness.step(&workload("web")), Some(Action::Apply(_))) {}
+    harness.deliver(usize::MAX);
+    // Somebody else restarts all others.
+    for name in &names {
+        let rv = harness.world.tick();
+        let thing = harness.world.things.get_mut(&workload(name)).unwrap();
+        (thing.phase, thing.rv) = (WorkloadPhase::Replacing, rv);
+        harness.world.announce(&workload(name));
+    }
+    harness.deliver(usize::MAX);
+    let watched = harness.engine.poll_watches().workloads;
+    assert_eq!((watched.len(), watched.contains_key(&workload("web"))), (64, true));
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::harness::{Harness, source};
 use super::restart;
 use super::world::{
-    FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, reading, workload,
+    FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, reading, start_time, workload,
 };
 use crate::engine::facts::authors::AuthoredRevision;
 use crate::engine::*;
@@ -103,6 +103,35 @@ fn who_had_an_object_is_said_of_a_takeover_alone() {
     let unknown = "the ApplySet applyset-unknown-v1: `kubectl get configmaps,secrets -A -l \
                    applyset.kubernetes.io/id=applyset-unknown-v1` finds its parent";
     check(ApplyPurpose::Adopt, set("applyset-unknown-v1"), Some(unknown));
+}
+
+// A plan asks no others, and one whose questions went unanswered goes on without.
+#[test]
+fn a_process_that_asks_no_others_says_the_name_of_a_source_where_it_was_told() {
+    let id = config("a");
+    let owner_of = |set: &str, asks: bool| {
+        let mut engine = two();
+        if asks {
+            engine.require_peer_consent();
+        }
+        engine.handle_now(Input::SourceNames([("applyset-named-v1".into(), "named".into())].into()));
+        if asks {
+            engine.handle_now(Input::PeersUnreadable);
+        }
+        let live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c0", 1));
+        let owner = ObjectOwner::Ours(set.into());
+        let view = DirectView::Found(Box::new(LiveObject { owner, ..live }));
+        engine.handle_now(Input::LookedUp { id: id.clone(), view });
+        let decision = engine.decide(&id, start_time());
+        assert_eq!(decision.action, Action::Nothing);
+        let Some(Reason::Owned(owner)) = decision.reason else { panic!("{decision:?}") };
+        owner
+    };
+    for asks in [false, true] {
+        assert_eq!(&*owner_of("applyset-named-v1", asks), "source named");
+        let unknown = owner_of("applyset-unknown-v1", asks);
+        assert!(unknown.starts_with("the ApplySet applyset-unknown-v1"), "{unknown}");
+    }
 }
 
 #[test]
