@@ -42,6 +42,7 @@ mod observed_sources;
 mod opt_outs;
 mod order_inputs;
 mod orders;
+mod outcomes;
 mod overlay;
 mod own_writes;
 mod ownership;

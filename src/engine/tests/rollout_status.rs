@@ -161,3 +161,14 @@ fn of_more_rollouts_than_are_watched_those_of_this_process_come_first() {
     let watched = harness.engine.poll_watches().workloads;
     assert_eq!((watched.len(), watched.contains_key(&workload("web"))), (64, true));
 }
+
+#[test]
+fn the_usage_says_what_follows_a_failure_and_whether_the_ledger_is_known() {
+    for on_failure in [OnFailure::Rollback, OnFailure::Quarantine] {
+        let mut engine = Engine::new(Budget { on_failure, ..super::world::budget(3) });
+        let usage = engine.view().usage();
+        assert_eq!((usage.on_failure, usage.known), (on_failure, false));
+        engine.handle_now(Input::Ledger(RolloutLedger::default()));
+        assert!(engine.view().usage().known, "{on_failure:?}");
+    }
+}

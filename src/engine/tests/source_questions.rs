@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::harness::{Harness, source};
+use super::harness::{Harness, release_key, source};
 use super::restart;
 use super::world::{
     FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, reading, start_time, workload,
@@ -12,7 +13,7 @@ use super::world::{
 use crate::engine::facts::authors::AuthoredRevision;
 use crate::engine::*;
 use crate::manifest::{KindScope, KindScopes};
-use crate::object::{ErrorClass, GroupKind, ObjectId, Revision};
+use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
@@ -61,6 +62,93 @@ fn a_source_that_has_elsewhere_to_read_may_come_to_want_an_object() {
     check(vec![peer(SourceProgress::Unversioned, &[])], Some("other"));
     // It does want it, which keeps the object anyway.
     check(vec![peer(follows("host/other HEAD", "c1"), &[&id])], None);
+}
+
+/// Returns a source that follows the repository, has the object `a` and wants it and `b`. Its
+/// process serves no daemon, and asks others before it deletes anything.
+fn stating(prune: PrunePolicy) -> Engine {
+    let (mut engine, now) = (Engine::new(budget(3)), start_time());
+    let mut own = source("own", SET);
+    own.prune = prune;
+    engine.add_source(own);
+    engine.require_peer_consent();
+    engine.handle(Input::Clock(jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(2)), now);
+    let repository = RepositoryIdentity::Repository(REPOSITORY.into());
+    engine.handle(Input::Repository { source: FIRST, repository }, now);
+    let inventory = Inventory { kinds: [maps()].into(), ..Inventory::default() };
+    engine.handle(Input::Inventory { source: FIRST, inventory }, now);
+    let files = ["a", "b"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    engine.read(FIRST, reading("c1", &files));
+    let thing = WorldObject::settled(desired(&config("a"), 1, "a").hash, "c1", 1);
+    engine.observe_object(&config("a"), World::live(&config("a"), &thing));
+    engine.handle(Input::Peers(vec![peer(SourceProgress::Unversioned, &[])]), now);
+    engine
+}
+
+#[test]
+fn a_statement_says_since_when_all_that_it_releases_is_released() {
+    let recorded = |names: &[&str]| SourceStatement {
+        released: names.iter().map(|name| object_hash(&config(name))).collect(),
+        released_since: Some(5),
+        ..SourceStatement::default()
+    };
+    let since = |engine: &Engine, recorded: Option<&SourceStatement>| {
+        engine.view().statement(FIRST, recorded).and_then(|statement| statement.released_since)
+    };
+    let mut engine = stating(PrunePolicy::On);
+    assert_eq!(since(&engine, Some(&recorded(&[]))), None, "nothing is released");
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    assert_eq!(since(&engine, None), Some(7200));
+    assert_eq!(since(&engine, Some(&recorded(&["a"]))), Some(5));
+    assert_eq!(since(&engine, Some(&recorded(&["a", "c"]))), Some(5));
+    assert_eq!(since(&engine, Some(&recorded(&["c"]))), Some(7200), "more is released than before");
+}
+
+#[test]
+fn a_pass_over_some_files_says_no_more_of_the_others_than_was_known_and_takes_no_daemon_away() {
+    let (complete, partial) = (SourceCompleteness::Complete, SourceCompleteness::Partial);
+    let check = |prune: PrunePolicy, recorded: Option<SourceCompleteness>, expected: SourceCompleteness| {
+        let recorded =
+            recorded.map(|completeness| SourceStatement { completeness, ..SourceStatement::default() });
+        let statement = stating(prune).view().statement(FIRST, recorded.as_ref()).unwrap();
+        assert_eq!(statement.completeness, expected, "{prune:?} {recorded:?}");
+    };
+    for recorded in [None, Some(complete), Some(partial)] {
+        check(PrunePolicy::On, recorded, complete);
+    }
+    check(PrunePolicy::Partial, None, complete);
+    check(PrunePolicy::Partial, Some(complete), complete);
+    check(PrunePolicy::Partial, Some(partial), partial);
+    let mut engine = stating(PrunePolicy::On);
+    let service = |engine: &Engine, recorded: Option<SourceService>| {
+        let recorded = recorded.map(|service| SourceStatement { service, ..SourceStatement::default() });
+        engine.view().statement(FIRST, recorded.as_ref()).map(|statement| statement.service)
+    };
+    assert_eq!(service(&engine, None), Some(SourceService::OneShot));
+    assert_eq!(service(&engine, Some(SourceService::Daemon)), Some(SourceService::Daemon));
+    let rules = PeerRules { inventory_namespace: "rhumb".into(), service: SourceService::Daemon };
+    engine.handle_now(Input::PeerRules(rules));
+    assert_eq!(service(&engine, Some(SourceService::OneShot)), Some(SourceService::Daemon));
+}
+
+#[test]
+fn whoever_may_want_an_object_is_asked_ever_more_rarely_while_the_answer_is_the_same() {
+    let (mut engine, id, now) = (stating(PrunePolicy::On), config("a"), start_time());
+    engine.set_release_key(ReadState::Value(release_key()));
+    let gvk = Gvk::new("", "v1", "ConfigMap");
+    engine.handle(Input::Discovered { gvk, availability: KindAvailability::Served }, now);
+    engine.end_list(&maps());
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    let rest = |engine: &mut Engine, read: &str| {
+        engine.handle(Input::Peers(vec![peer(follows(REPOSITORY, read), &[])]), now);
+        let decision = engine.decide(&id, now);
+        assert!(matches!(decision.reason, Some(Reason::Prune(_))), "{decision:?}");
+        decision.requeue_after.map(|rest| rest.as_secs())
+    };
+    for expected in [1, 2, 4, 8, 15, 15] {
+        assert_eq!(rest(&mut engine, "c1"), Some(expected));
+    }
+    assert_eq!(rest(&mut engine, "c0"), Some(1), "it says something else");
 }
 
 #[test]
