@@ -1,12 +1,12 @@
-//! What an answered write leaves behind: when it is tried again, and which records of kept objects
-//! it ends.
+//! What an answer leaves behind: when a write is tried again, which records of kept objects it ends,
+//! and what is known of a content that was read from an older revision.
 
 use std::time::{Duration, Instant};
 
 use super::harness::Harness;
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading, start_time};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Revision};
 
 const REST: Duration = Duration::from_secs(5);
 
@@ -106,4 +106,33 @@ fn what_was_deleted_is_recorded_as_kept_by_nobody() {
     let action = Box::new(Action::Delete(Uid("1".into()), ResourceVersion(1), DeletionReason::Prune));
     engine.handle(Input::Answered { id: id.clone(), action, result: ActionResult::Deleted }, now);
     assert_eq!(recorded(&engine, &id), [false, false]);
+}
+
+#[test]
+fn the_content_in_force_is_the_one_that_its_revision_has_under_its_hash() {
+    let (a, b) = (config("a"), config("b"));
+    let release = |content: u32, revision: &str| ContentRef {
+        hash: desired(&a, content, "a").hash,
+        revision: Revision::new(revision),
+    };
+    let check = |of: ContentRef, content: Option<u32>, expected: AcceptedContent| {
+        let mut harness = Harness::new(3);
+        let files = [("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))];
+        harness.read(reading("r1", &files));
+        harness.settle();
+        // A new process does not know what it no longer wants.
+        harness.engine = harness.fresh(3);
+        harness.read(reading("r2", &files[1..]));
+        let unread = harness.engine.view().unread_contents();
+        assert_eq!(unread, [(Revision::new("r1"), vec![(a.clone(), release(1, "r1").hash)])].into());
+        let content = content.map(|content| desired(&a, content, "a"));
+        let input = Input::OlderContent { id: a.clone(), release: of, content };
+        harness.engine.handle(input, harness.now);
+        assert_eq!(harness.engine.view().entry(&a).unwrap().accepted, expected);
+    };
+    check(release(1, "r1"), Some(1), AcceptedContent::Known(desired(&a, 1, "a")));
+    check(release(1, "r1"), Some(2), AcceptedContent::Unreadable(release(1, "r1")));
+    check(release(1, "r1"), None, AcceptedContent::Unreadable(release(1, "r1")));
+    // That was asked for before.
+    check(release(2, "r0"), Some(2), AcceptedContent::Unread(release(1, "r1")));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::daemon_set_steps::{DaemonSetWorld, agent, content};
+use super::daemon_set_steps::{DaemonSetWorld, DisruptionBudgets, agent, content};
 use super::harness::Harness;
 use super::shared_budget::{at_rest, budget, elsewhere, files, theirs};
 use super::world::{config, desired, id, reading, workload};
@@ -170,5 +170,21 @@ fn the_usage_says_what_follows_a_failure_and_whether_the_ledger_is_known() {
         assert_eq!((usage.on_failure, usage.known), (on_failure, false));
         engine.handle_now(Input::Ledger(RolloutLedger::default()));
         assert!(engine.view().usage().known, "{on_failure:?}");
+    }
+}
+
+#[test]
+fn an_eviction_that_is_refused_is_tried_again_after_twice_the_time_up_to_a_bound() {
+    let words = json!({"steps": "1"});
+    let tight = Budget { max_unavailable: PodAmount::Pods(1), ..super::world::budget(3) };
+    let mut fleet = DaemonSetWorld::new(3, tight, &content(1, &words));
+    fleet.disruption = DisruptionBudgets::Forbidden;
+    fleet.commit("r2", &content(2, &words));
+    fleet.settle();
+    for expected in [500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
+        let due = fleet.harness.engine.view().next_due(fleet.harness.now).unwrap();
+        assert_eq!(due.duration_since(fleet.harness.now).as_millis(), expected);
+        fleet.harness.now = due;
+        fleet.settle();
     }
 }

@@ -223,6 +223,33 @@ fn a_process_that_asks_no_others_says_the_name_of_a_source_where_it_was_told() {
 }
 
 #[test]
+fn revisions_of_contents_in_force_and_of_those_to_go_back_to_stay_readable() {
+    let (mut engine, a) = (two(), config("a"));
+    let revisions = |engine: &Engine| -> Vec<String> {
+        engine.view().revisions().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(revisions(&engine), ["c1"]);
+    let thing = WorldObject::settled(desired(&a, 1, "a").hash, "c0", 1);
+    engine.observe_object(&a, World::live(&a, &thing));
+    assert_eq!(revisions(&engine), ["c0", "c1"]);
+    // The revision that failed need not be read again.
+    let unit = |good: &str| {
+        let good = ContentRef { hash: desired(&a, 1, "a").hash, revision: Revision::new(good) };
+        let (content, rollback_target) = (Some(desired(&a, 2, "a").hash), RollbackTarget::Content(good));
+        let members = [(a.clone(), UnitMember { content, rollback_target, restarted: None })].into();
+        ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("failed"), members }
+    };
+    let ledger = RolloutLedger { units: vec![unit("released")], ..RolloutLedger::default() };
+    engine.handle_now(Input::Ledger(ledger));
+    assert_eq!(revisions(&engine), ["c0", "c1", "released"]);
+    let (unit, action) = (unit("rejected"), RejectionAction::RollBack);
+    let rejections = vec![Rejection { unit, action, cause: "it failed".into() }];
+    let known = engine.view().source(FIRST).inventory.clone().unwrap();
+    engine.handle_now(Input::Inventory { source: FIRST, inventory: Inventory { rejections, ..known } });
+    assert_eq!(revisions(&engine), ["c0", "c1", "rejected", "released"]);
+}
+
+#[test]
 fn an_object_that_its_source_drops_is_unwanted_there_and_nowhere_else() {
     let (mut engine, id) = (two(), config("a"));
     let unwanted = |engine: &Engine| [FIRST, SECOND].map(|source| engine.view().has_unwanted(source));
