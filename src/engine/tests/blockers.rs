@@ -153,6 +153,32 @@ fn a_rejected_object_holds_up_later_waves_and_the_earliest_is_named() {
     check(&harness, [None, Some((-1, b.clone())), Some((-1, b.clone()))]);
 }
 
+// What comes first counts as done there.
+#[test]
+fn a_plan_awaits_a_dependency_only_where_nothing_brings_it_and_nobody_has_it() {
+    let (a, b) = (config("a"), config("b"));
+    let check = |is_wanted: bool, is_there: bool, expected: Option<&str>| {
+        let mut engine = Harness::new(3).engine.assume_prerequisites();
+        let mut after = (*desired(&a, 1, "a")).clone();
+        after.depends_on = [b.clone()].into();
+        engine.read(FIRST, reading("r1", &[("a", Some(Arc::new(after.clone())))]));
+        if is_wanted {
+            engine.read(FIRST, reading("r2", &[("b", Some(desired(&b, 2, "b")))]));
+        }
+        if is_there {
+            let live = World::live(&b, &WorldObject::settled(desired(&b, 1, "b").hash, "r0", 1));
+            let health = Health::new(HealthStatus::InProgress, "it starts");
+            engine.observe_object(&b, LiveObject { health, ..live });
+        }
+        let found = engine.dependency_blocker(FIRST, &after).map(|reason| reason.to_string());
+        assert_eq!(found.as_deref(), expected, "{is_wanted} {is_there}");
+    };
+    check(false, false, Some("needs ConfigMap shop/b, which no source names"));
+    check(true, false, None);
+    check(false, true, None);
+    check(true, true, None);
+}
+
 #[track_caller]
 fn check_unfinished(harness: &Harness, id: &ObjectId, expected: Option<&str>) {
     let found = harness.engine.unfinished_change(FIRST, id);

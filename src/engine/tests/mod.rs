@@ -80,6 +80,7 @@ mod steps;
 mod stripped;
 mod stuck_stateful_set;
 mod suspended_deletions;
+mod tallies;
 mod unit_pause;
 mod unit_transfer;
 mod unknown;

@@ -355,6 +355,25 @@ fn data_are_used_by_the_source_of_a_workload_whose_content_in_force_or_rejected_
     assert_eq!(using(&harness), [used.clone(), used]);
 }
 
+#[test]
+fn what_a_source_may_not_have_is_refused_to_it_as_long_as_a_file_names_it() {
+    let mut engine = two();
+    let refused = |engine: &Engine| -> Vec<(ObjectId, String)> {
+        let all = engine.view().refused_manifests(FIRST).into_iter();
+        all.map(|(id, manifest)| (id.clone(), manifest.reason.to_string())).collect()
+    };
+    assert_eq!(refused(&engine), []);
+    let wanted = desired(&workload("web"), 1, "web");
+    let (id, gvk, origin) = (wanted.id.clone(), wanted.gvk.clone(), wanted.origin.clone());
+    let object = UnusableObject { id, gvk, origin, reason: "its kind is not allowed".into() };
+    let facts = FileFacts { disallowed: vec![Arc::new(object)], ..FileFacts::default() };
+    let files = vec![("web".into(), Some(facts))];
+    engine.read(FIRST, SourceReading { files, ..reading("c2", &[]) });
+    assert_eq!(refused(&engine), [(workload("web"), "its kind is not allowed".to_owned())]);
+    engine.read(FIRST, reading("c3", &[("web", None)]));
+    assert_eq!(refused(&engine), []);
+}
+
 /// Reads a revision that somebody made.
 fn read_by(harness: &mut Harness, revision: &str, content: u32) {
     let authored = Some(Authorship::of("Ann", revision));
