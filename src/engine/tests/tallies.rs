@@ -26,9 +26,10 @@ fn pods_are_those_that_are_seen_and_those_that_others_have_published_within_a_da
 
 #[test]
 fn pods_are_published_by_namespace_where_that_has_bounds_of_its_own() {
-    let namespaces = ["shop", "other"].map(|name| (name.into(), BudgetNarrowing::default())).into();
+    let names = ["shop", "other"].into_iter();
+    let namespaces = names.map(|name| (Arc::from(name), BudgetNarrowing::default())).collect();
     let bounded = Budget { namespaces, ..budget("100%", 100) };
-    let in_shop = BTreeMap::from([(Arc::from("shop"), 3)]);
+    let in_shop: BTreeMap<Arc<str>, u32> = [("shop".into(), 3)].into();
     for (of_all, expected) in [(bounded, in_shop), (budget("100%", 100), BTreeMap::new())] {
         let harness = at_rest(&["web"], &of_all);
         let tallies = harness.engine.tallies(&harness.world.ledger);
