@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::harness::Harness;
 use super::restart::{at_rest, data, env, web, wrote};
-use super::world::{config, desired, reading, workload};
+use super::world::{FIRST, SECOND, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -85,4 +85,17 @@ fn data_and_a_key_that_cannot_be_read_any_more_count_as_they_were() {
         harness.settle();
         assert_eq!(harness.world.log, wrote(&[config("env"), workload("web")]), "{words}");
     }
+}
+
+#[test]
+fn a_workload_that_is_there_waits_for_data_that_are_being_read_for_its_own_source() {
+    let (web, tls) = (workload("web"), config("tls"));
+    let mut harness = at_rest(3);
+    assert_eq!(harness.engine.unread_data_of(FIRST, &web), None);
+    harness.engine.handle(Input::ConfigUnfollowed(tls.clone()), harness.now);
+    let of = [(FIRST, &web), (SECOND, &web), (FIRST, &config("env"))];
+    let unread = of.map(|(source, id)| harness.engine.unread_data_of(source, id));
+    assert_eq!(unread, [Some(tls), None, None]);
+    harness.engine.observe_absence(&web);
+    assert_eq!(harness.engine.unread_data_of(FIRST, &web), None, "it is not there");
 }

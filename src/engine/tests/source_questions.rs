@@ -105,6 +105,33 @@ fn a_statement_says_since_when_all_that_it_releases_is_released() {
 }
 
 #[test]
+fn what_a_statement_requests_stays_until_it_lacks_something_and_is_known_to_be_too_much() {
+    let listed = |names: &[&str]| {
+        TakeoverRequests::Listed(names.iter().map(|name| object_hash(&config(name))).collect())
+    };
+    // The source has `a`, and requests `b`.
+    let engine = stating(PrunePolicy::On);
+    let check = |recorded: TakeoverRequests, expected: TakeoverRequests, is_too_much: bool| {
+        let statement = SourceStatement { takeover_requests: recorded.clone(), ..SourceStatement::default() };
+        let next = engine.view().statement(FIRST, Some(&statement)).unwrap();
+        assert_eq!(next.takeover_requests, expected, "{recorded:?}");
+        assert_eq!(engine.view().has_excess_requests(FIRST, &statement), is_too_much, "{recorded:?}");
+    };
+    check(listed(&[]), listed(&["b"]), false);
+    check(listed(&["b"]), listed(&["b"]), false);
+    check(listed(&["b", "c"]), listed(&["b", "c"]), true);
+    check(listed(&["c"]), listed(&["b"]), true);
+    check(TakeoverRequests::Unlisted, TakeoverRequests::Unlisted, true);
+    // So does a request for an observation.
+    let observation_request = Some(ObservationRequest::new("host-1", 7));
+    let takeover_requests = listed(&["b"]);
+    let statement = SourceStatement { observation_request, takeover_requests, ..SourceStatement::default() };
+    let next = engine.view().statement(FIRST, Some(&statement)).unwrap();
+    assert_eq!(next.observation_request, statement.observation_request);
+    assert!(engine.view().has_excess_requests(FIRST, &statement));
+}
+
+#[test]
 fn a_pass_over_some_files_says_no_more_of_the_others_than_was_known_and_takes_no_daemon_away() {
     let (complete, partial) = (SourceCompleteness::Complete, SourceCompleteness::Partial);
     let check = |prune: PrunePolicy, recorded: Option<SourceCompleteness>, expected: SourceCompleteness| {

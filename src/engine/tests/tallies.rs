@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::shared_budget::{THEIRS, at_rest, budget, publish_tally, tally};
+use super::harness::Harness;
+use super::shared_budget::{THEIRS, at_rest, budget, files, publish_tally, tally};
+use super::world::{FIRST, all_ready, reading, workload};
 use crate::engine::*;
+use crate::object::GroupKind;
 
 #[test]
 fn pods_are_those_that_are_seen_and_those_that_others_have_published_within_a_day() {
@@ -51,4 +54,44 @@ fn numbers_of_others_without_a_time_get_that_of_the_next_write() {
         let theirs = next.tallies.iter().find(|tally| &*tally.inventory_id == THEIRS);
         assert_eq!(theirs.map(|tally| tally.at), Some(expected));
     }
+}
+
+#[test]
+fn pods_that_a_claim_stands_for_are_published_only_where_more_are_unavailable() {
+    let web = workload("web");
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    harness.read(reading("r2", &files(&["web"], 2)));
+    while !matches!(harness.step(&web), Some(Action::Apply(_))) {}
+    harness.deliver(usize::MAX);
+    assert_eq!(harness.world.ledger.claims[&web].additional_unavailable, 1);
+    for (available, expected) in [(2, None), (1, Some(2)), (0, Some(3))] {
+        let rv = harness.world.tick();
+        let thing = harness.world.things.get_mut(&web).unwrap();
+        thing.numbers = Some(ReplicaStatus { ready: available, available, ..all_ready() });
+        (thing.phase, thing.rv) = (WorkloadPhase::Replacing, rv);
+        harness.world.announce(&web);
+        harness.deliver(usize::MAX);
+        let tallies = harness.engine.tallies(&harness.world.ledger);
+        let [own] = &tallies[..] else { panic!("{tallies:?}") };
+        assert_eq!(own.unavailable.get(&web).copied(), expected, "{available}");
+    }
+}
+
+// What was published before counts until then.
+#[test]
+fn nothing_is_published_anew_before_all_kinds_of_workloads_of_the_inventory_are_listed() {
+    let sets = GroupKind::new("apps", "StatefulSet");
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    let known = harness.engine.view().source(FIRST).inventory.clone().unwrap();
+    assert!(!known.kinds.contains(&sets));
+    let published = |harness: &Harness| harness.engine.tallies(&RolloutLedger::default()).len();
+    assert_eq!(published(&harness), 1, "there can be none");
+    let kinds = known.kinds.iter().cloned().chain([sets.clone()]).collect();
+    let inventory = Inventory { kinds, ..known };
+    harness.engine.handle(Input::Inventory { source: FIRST, inventory }, harness.now);
+    assert_eq!(published(&harness), 0);
+    harness.engine.begin_list(&sets);
+    assert_eq!(published(&harness), 0);
+    harness.engine.end_list(&sets);
+    assert_eq!(published(&harness), 1);
 }
