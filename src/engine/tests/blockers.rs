@@ -1,4 +1,4 @@
-//! What keeps an object back, one fact at a time: a reference, an unfinished change, a rejection of
+//! Each fact that keeps an object back, alone: a reference, an unfinished change, a rejection of
 //! an earlier wave; and which fact wakes whoever waits.
 
 use std::sync::Arc;
@@ -153,7 +153,7 @@ fn a_rejected_object_holds_up_later_waves_and_the_earliest_is_named() {
     check(&harness, [None, Some((-1, b.clone())), Some((-1, b.clone()))]);
 }
 
-// What comes first counts as done there.
+// There all that comes first counts as done.
 #[test]
 fn a_plan_awaits_a_dependency_only_where_nothing_brings_it_and_nobody_has_it() {
     let (a, b) = (config("a"), config("b"));

@@ -1,4 +1,4 @@
-//! What an answer leaves behind: when a write is tried again, which records of kept objects it ends,
+//! The traces of an answer: when a write is tried again, which records of kept objects it ends,
 //! and what is known of a content that was read from an older revision.
 
 use std::time::{Duration, Instant};

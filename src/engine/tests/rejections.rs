@@ -239,7 +239,7 @@ fn a_failed_rollout_goes_back_where_its_content_is_shown_and_an_earlier_one_is_k
     check(1, Some(RollbackTarget::Unknown), None, [true, true]);
     // Nobody knows what it was released with.
     check(2, None, None, [false, false]);
-    // What is recorded of its failure counts, and not what would follow one now.
+    // Its recorded failure counts, and not what would follow one now.
     let recorded = |action: RejectionAction| Some(Rejection { action, ..self::rejected(Some(web(2).hash)) });
     check(2, Some(good()), recorded(RejectionAction::RollBack), [true, true]);
     check(2, Some(good()), recorded(RejectionAction::Quarantine), [false, false]);

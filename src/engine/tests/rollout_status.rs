@@ -1,5 +1,5 @@
-//! What the status shows of rollouts: steps and what holds them, the queue in the ledger, claims of
-//! others that nobody can see, and what is released together.
+//! The rollouts as the status shows them: steps and what holds them, the queue in the ledger,
+//! claims of others that nobody can see, and what is released together.
 
 use std::sync::Arc;
 

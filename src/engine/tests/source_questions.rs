@@ -1,4 +1,4 @@
-//! What may be asked about sources: what of others matters to them, what of theirs nobody watches,
+//! The questions about sources: what of others matters to them, what of theirs nobody watches,
 //! and who made their revisions.
 
 use std::collections::BTreeSet;

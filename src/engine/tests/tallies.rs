@@ -77,7 +77,7 @@ fn pods_that_a_claim_stands_for_are_published_only_where_more_are_unavailable() 
     }
 }
 
-// What was published before counts until then.
+// Until then counts what was published before.
 #[test]
 fn nothing_is_published_anew_before_all_kinds_of_workloads_of_the_inventory_are_listed() {
     let sets = GroupKind::new("apps", "StatefulSet");
