@@ -8,7 +8,7 @@ use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, foll
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
-const REST: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Returns a cluster in which `b` is wanted, and this is the newest content of `a`.
 fn wanting(content: Option<u32>) -> (Harness, ObjectId) {
@@ -31,13 +31,13 @@ fn fail(harness: &mut Harness, id: &ObjectId, failure: WriteFailure) {
 #[test]
 fn after_a_conflict_with_a_rest_a_newer_view_is_decided_on_once_that_is_over() {
     let (mut harness, a) = wanting(Some(2));
-    fail(&mut harness, &a, WriteFailure::Conflict(REST));
+    fail(&mut harness, &a, WriteFailure::Conflict(RETRY_DELAY));
     let mut newer = harness.engine.informer_object(&a).cloned().unwrap();
     newer.rv = newer.rv.next();
     harness.engine.observe_object(&a, newer);
-    let waits = Reason::Retrying("another client wrote first".into(), REST);
+    let waits = Reason::Retrying("another client wrote first".into(), RETRY_DELAY);
     assert_eq!(harness.decide(&a).reason, Some(waits));
-    harness.pass_time(REST);
+    harness.pass_time(RETRY_DELAY);
     let action = harness.decide(&a).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
 }
@@ -45,11 +45,11 @@ fn after_a_conflict_with_a_rest_a_newer_view_is_decided_on_once_that_is_over() {
 #[test]
 fn a_deletion_that_the_server_refuses_is_tried_again_after_its_rest() {
     let (mut harness, a) = wanting(None);
-    let why = WriteFailure::Refused("a webhook says no".into(), RefusalRule::Webhook, Some(REST));
+    let why = WriteFailure::Refused("a webhook says no".into(), RefusalRule::Webhook, Some(RETRY_DELAY));
     fail(&mut harness, &a, why);
     let reason = harness.decide(&a).reason;
-    assert_eq!(reason, Some(Reason::Retrying("a webhook says no".into(), REST)));
-    harness.pass_time(REST);
+    assert_eq!(reason, Some(Reason::Retrying("a webhook says no".into(), RETRY_DELAY)));
+    harness.pass_time(RETRY_DELAY);
     let action = harness.decide(&a).action;
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
 }
