@@ -1,5 +1,5 @@
-//! The traces of an answer: when a write is tried again, which records of kept objects it ends,
-//! and what is known of a content that was read from an older revision.
+//! The traces of an answer: when a write is tried again, and which records of kept objects it ends.
+//! Another one is to the question for an older content.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The rollouts as the status shows them: steps and what holds them, the queue in the ledger,
-//! claims of others that nobody can see, and what is released together.
+//! The rollouts as the status shows them: steps and what holds them, the queue in the ledger, and
+//! claims of others. Beside it, what is watched and released together.
 
 use std::sync::Arc;
 
