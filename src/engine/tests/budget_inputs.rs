@@ -499,3 +499,13 @@ fn a_repair_begins_before_newer_contents() {
     harness.world.drift(&workload("c"));
     assert_eq!(claimed_first(&mut harness, &NAMES), [workload("c")]);
 }
+
+#[test]
+fn pods_that_are_unavailable_already_are_not_claimed_for() {
+    for (available, expected) in [(3, 1), (2, 0), (1, 0)] {
+        let mut harness = at_rest(&NAMES, &budget("100%", 100));
+        show(&mut harness, "a", available);
+        harness.read(reading("r2", &files(&NAMES, 2)));
+        assert_eq!(claimed(&mut harness, &workload("a")), Some(expected), "{available}");
+    }
+}

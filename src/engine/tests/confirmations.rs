@@ -219,3 +219,15 @@ fn a_confirmation_of_what_is_wanted_again_does_not_count_once_it_is_dropped_and_
     record(&mut engine);
     assert_eq!(judged(&mut engine, FIRST, &claim("c")), "delete");
 }
+
+#[test]
+fn a_confirmed_deletion_is_to_come_as_long_as_what_is_to_go_is_shown() {
+    let mut engine = dropped();
+    assert_eq!(engine.view().open_confirmations(FIRST), uids(&[]));
+    confirm(&mut engine, "1-a", &["1", "2"]);
+    assert_eq!(engine.view().open_confirmations(FIRST), uids(&["1", "2"]), "they are to be recorded");
+    record(&mut engine);
+    assert_eq!(engine.view().open_confirmations(FIRST), uids(&["1", "2"]));
+    engine.observe_absence(&claim("a"));
+    assert_eq!(engine.view().open_confirmations(FIRST), uids(&["2"]));
+}

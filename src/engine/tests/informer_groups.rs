@@ -253,3 +253,45 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_reported() {
         assert!(expected.is_none_or(|words| found.unwrap().contains(&format!("{words} is neither"))));
     }
 }
+
+// Nobody wants it and nobody shows it: whoever still lists may come upon it.
+#[test]
+fn an_object_that_nobody_watches_is_seen_once_all_that_can_list_have_listed() {
+    let denied = || KindState::Unobservable("denied".into(), ErrorClass::Forbidden);
+    let check = |states: [KindState; 2], expected: bool| {
+        let mut two = TwoInformerGroups::new();
+        for (informer_group, state) in two.informer_groups.into_iter().zip(states.clone()) {
+            two.engine.set_informer_state(WatchScope::cluster_wide(informer_group, &maps()), state);
+        }
+        assert_eq!(two.engine.is_observable(&config("x")), expected, "{states:?}");
+    };
+    check([KindState::Synced, KindState::Synced], true);
+    check([KindState::Synced, KindState::Syncing], false);
+    check([KindState::Syncing, KindState::Absent], false);
+    check([denied(), KindState::Synced], true);
+    check([denied(), denied()], false);
+}
+
+// The informer group to which it moves is about to show it.
+#[test]
+fn an_object_that_our_own_write_gave_to_another_account_is_there_until_that_shows_it() {
+    let (mut two, a) = (TwoInformerGroups::new(), config("a"));
+    two.list(FIRST, &[(&a, shown("a", SET, 1))]);
+    two.list(SECOND, &[]);
+    for source in [FIRST, SECOND] {
+        two.read(source, "r1", &[("a", Some(1))]);
+    }
+    two.read(FIRST, "r2", &[("a", None)]);
+    let action = two.decide("a").action;
+    let Action::Apply(apply) = &action else { panic!("{action:?}") };
+    assert_eq!((apply.source, apply.purpose), (SECOND, ApplyPurpose::Transfer));
+    let written = ActionResult::Applied(WriteResult { live: shown("a", OTHER, 2) });
+    two.engine.record_result(&a, &action, written, two.now);
+    let [first, second] = two.informer_groups;
+    two.engine.observe_absence_by(first, &a);
+    let owner = two.engine.live_object(&a).map(|live| live.owner.clone());
+    assert_eq!(owner, Some(ObjectOwner::Ours(OTHER.into())));
+    two.engine.observe_object_by(second, &a, shown("a", OTHER, 2));
+    two.engine.observe_absence_by(second, &a);
+    assert!(two.engine.live_object(&a).is_none());
+}

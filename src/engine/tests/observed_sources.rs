@@ -76,6 +76,17 @@ fn what_is_only_observed_is_neither_made_nor_changed_nor_repaired_nor_deleted() 
     );
     check(|harness| harness.world.drift(&config("a")), &a, &["changed ConfigMap shop/a"]);
     check(|harness| harness.read(reading("r2", &[("a", None)])), &a, &["deleted ConfigMap shop/a"]);
+    // It may be wanted still, and is gone.
+    check(
+        |harness| {
+            let incomplete_reason = Some("a.yaml: broken".into());
+            harness.read(SourceReading { incomplete_reason, ..reading("r2", &[("a", None)]) });
+            harness.world.things.remove(&config("a"));
+            harness.world.announce(&config("a"));
+        },
+        &a,
+        &["created ConfigMap shop/a"],
+    );
 }
 
 #[test]

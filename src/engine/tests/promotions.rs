@@ -113,3 +113,21 @@ fn a_promotion_of_a_content_that_is_shown_and_not_wanted_any_more_is_spent() {
     harness.read(reading("r2", &[("web", Some(desired(&workload("web"), 2, "web")))]));
     assert!(!harness.engine.finished_orders(FIRST).is_empty());
 }
+
+#[test]
+fn the_outcome_of_a_promotion_names_the_step_that_is_left() {
+    let check = |verb: OrderVerb, expected: &str| {
+        let mut harness = held();
+        harness.engine.take_orders(FIRST, vec![order("1-a", "web", verb.clone())]);
+        harness.engine.carry_out_orders();
+        let answers = harness.engine.next_acknowledged(FIRST).unwrap_or_default();
+        let outcomes: Vec<&str> = answers.iter().map(|answer| &*answer.outcome).collect();
+        assert_eq!(outcomes, [format!("{expected} (ordered by ann)")], "{verb:?}");
+    };
+    let promoted = "promoted: Deployment shop/web goes on from step 2";
+    check(OrderVerb::Promote(hash(1), 2), promoted);
+    check(OrderVerb::PromoteFull(hash(1)), promoted);
+    let nothing = "nothing to promote: Deployment shop/web has no step in progress";
+    check(OrderVerb::Promote(hash(2), 2), nothing);
+    check(OrderVerb::PromoteFull(hash(2)), nothing);
+}

@@ -203,3 +203,45 @@ fn only_what_is_being_read_is_awaited() {
         assert_eq!(replacement.is_awaited(), expected, "{replacement:?}");
     }
 }
+
+#[test]
+fn a_failed_rollout_goes_back_where_its_content_is_shown_and_an_earlier_one_is_known() {
+    let good = || RollbackTarget::Content(ContentRef { hash: web(1).hash, revision: Revision::new("r1") });
+    let check =
+        |shown: u32, unit: Option<RollbackTarget>, rejected: Option<Rejection>, expected: [bool; 2]| {
+            let due = [OnFailure::Rollback, OnFailure::Quarantine].map(|on_failure| {
+                let mut harness = Harness::new(3);
+                harness.engine = harness.fresh_with(Budget { on_failure, ..super::world::budget(3) });
+                harness.read(reading("r2", &[("web", Some(web(2)))]));
+                let thing = WorldObject::settled(web(shown).hash, "r1", 1);
+                harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
+                let of_target = |rollback_target: RollbackTarget| {
+                    let mut unit = self::rejected(Some(web(2).hash)).unit;
+                    let mut member = unit.members.pop_first().unwrap().1;
+                    member.rollback_target = rollback_target;
+                    unit.members = [(workload("web"), member)].into();
+                    unit
+                };
+                let units = unit.clone().map(of_target).into_iter().collect();
+                harness.engine.set_ledger(RolloutLedger { units, ..RolloutLedger::default() });
+                let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+                let rejections = rejected.clone().into_iter().collect();
+                harness.engine.set_inventory(FIRST, Inventory { rejections, ..known });
+                harness.engine.is_rollback_due(&workload("web"))
+            });
+            assert_eq!(due, expected, "{shown} {unit:?} {rejected:?}");
+        };
+    check(2, Some(good()), None, [true, false]);
+    check(2, Some(RollbackTarget::Unknown), None, [false, false]);
+    check(2, Some(RollbackTarget::Absent), None, [false, false]);
+    // Something newer is there already.
+    check(1, Some(good()), None, [true, true]);
+    check(1, Some(RollbackTarget::Unknown), None, [true, true]);
+    // Nobody knows what it was released with.
+    check(2, None, None, [false, false]);
+    // Its recorded failure counts, and not what would follow one now.
+    let recorded = |action: RejectionAction| Some(Rejection { action, ..self::rejected(Some(web(2).hash)) });
+    check(2, Some(good()), recorded(RejectionAction::RollBack), [true, true]);
+    check(2, Some(good()), recorded(RejectionAction::Quarantine), [false, false]);
+    check(1, Some(good()), recorded(RejectionAction::RollBack), [false, false]);
+}

@@ -155,3 +155,21 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
     check(MAX_RECORD_BYTES, 10, (0, 1));
     check(MAX_RECORD_BYTES, 6000, (0, 0));
 }
+
+#[test]
+fn as_long_as_other_rollouts_fill_the_ledger_no_unit_is_added_to_it() {
+    let mut harness = Harness::new(3);
+    read(&mut harness, "r1", &files(1, 1));
+    harness.settle();
+    read(&mut harness, "r2", &files(1, 2));
+    let theirs = ReleaseUnit { inventory_id: "applyset-theirs-v1".into(), ..unit("unit", 6000) };
+    let full = RolloutLedger { units: vec![theirs], ..harness.world.ledger.clone() };
+    assert!(full.bytes() > MAX_RECORD_BYTES);
+    harness.engine.set_ledger(full);
+    let reason = harness.engine.decide(&workload("web"), harness.now).reason;
+    let is_full = matches!(&reason, Some(Reason::Retrying(why, _)) if why.contains("has no room"));
+    assert!(is_full, "{reason:?}");
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    harness.settle();
+    assert!(harness.world.log.contains(&AuditEntry::Changed(workload("web"))), "{:?}", harness.world.log);
+}

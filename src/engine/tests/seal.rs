@@ -339,3 +339,49 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
     }
     assert!(backs > 3 && helds > 3, "{backs} {helds}");
 }
+
+#[test]
+fn a_key_is_needed_once_something_is_to_be_sealed_or_opened() {
+    for needs in [Input::SealKeyNeeded, Input::LedgerLocked, Input::InventoryLocked { source: FIRST }] {
+        let mut harness = at_rest();
+        assert!(!harness.engine.view().needs_key());
+        let words = format!("{needs:?}");
+        harness.engine.handle(needs, harness.now);
+        assert!(harness.engine.view().needs_key(), "{words}");
+    }
+}
+
+#[test]
+fn a_unit_with_a_secret_can_be_recorded_with_a_key_alone() {
+    let plain = || {
+        let mut plain = unit();
+        plain.members.remove(&secret());
+        plain
+    };
+    let mut harness = at_rest();
+    let recorded = |harness: &Harness| [unit(), plain()].map(|unit| harness.engine.can_be_recorded(&unit));
+    assert_eq!(recorded(&harness), [false, true]);
+    harness.engine.set_config_key(ReadState::Value(key(1)));
+    assert_eq!(recorded(&harness), [true, true]);
+}
+
+// Else a person would look for the key in vain.
+#[test]
+fn a_key_that_cannot_be_read_is_the_reason_only_where_an_inventory_is_locked() {
+    let (mut engine, now) = (Engine::new(budget(3)), super::world::start_time());
+    engine.set_release_key(ReadState::Value(super::harness::release_key()));
+    engine.add_source(super::harness::source("test", super::world::SET));
+    engine.set_config_key(ReadState::Unreadable("forbidden".into()));
+    let wanted = desired(&config("env"), 1, "env");
+    engine.set_kind_availability(wanted.gvk.clone(), KindAvailability::Served);
+    engine.end_list(&config("env").group_kind());
+    engine.read(FIRST, reading("r1", &[("env", Some(wanted))]));
+    engine.record_lookup(&config("env"), DirectView::Absent);
+    let reason = |engine: &mut Engine| engine.decide(&config("env"), now).reason;
+    let unwritten = || Some(Reason::Inventory("test".into()));
+    assert_eq!(reason(&mut engine), unwritten(), "nothing is sealed");
+    engine.handle(Input::InventoryLocked { source: FIRST }, now);
+    assert_eq!(reason(&mut engine), Some(Reason::KeyUnavailable("forbidden".into())));
+    engine.handle(Input::Inventory { source: FIRST, inventory: Inventory::default() }, now);
+    assert_eq!(reason(&mut engine), unwritten(), "it was read, and names no kind");
+}

@@ -206,3 +206,11 @@ fn a_pod_is_counted_on_as_far_as_it_shows() {
     check(waiting(new(), "RunContainerError", begun), PodAvailability::InTrouble);
     check(waiting(ready("db-0", "r1", begun), "CrashLoopBackOff", now), PodAvailability::Ready);
 }
+
+#[test]
+fn a_pod_of_one_version_is_deleted_once() {
+    let mut harness = stuck();
+    assert_eq!(freed(&mut harness), ["db-2"]);
+    observe_revisions(&mut harness, "r2", "r3");
+    assert_eq!(freed(&mut harness), [""; 0]);
+}
