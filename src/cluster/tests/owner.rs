@@ -81,7 +81,7 @@ fn marks_of_others_are_named() {
     foreign(json!({ "kapp.k14s.io/app": "1700000000" }), json!({}), "kapp app 1700000000");
 }
 
-// Whoever may write the object writes them, and they are in reasons, in the log and in the status.
+// Anybody who may write the object writes them, and they are in reasons, the log and the status.
 #[test]
 fn the_words_for_an_owner_are_bounded() {
     let long = "x".repeat(200_000);

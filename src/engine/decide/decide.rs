@@ -1,7 +1,7 @@
 //! The decision about one object: a pure function of the facts.
 //!
 //! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each filter may turn a write into a wait, a lookup or a dry run, and none makes a write.
+//! filters. Each may turn a write into a wait, a lookup or a dry run, and none makes a write.
 //! Some also note requests in the engine, for example for a slot of the budget:
 //!
 //! | filter | file | holds back, adds or notes |

@@ -495,7 +495,7 @@ mod tests {
             pods_in: [(Arc::from("shop"), 100)].into(),
             unavailable: [(workload("api"), 2)].into(),
             rest: 1,
-            at: Some("2026-01-01T00:00:00Z".parse().unwrap()),
+            at: Timestamp::from_second(0).ok(),
         }
     }
 
