@@ -16,7 +16,7 @@ test *filter:
 demo *flags:
     cargo run --example demo -- {{ flags }}
 
-# The measurements in the README
+# The measurements in docs/performance.md
 bench *flags:
     cargo bench {{ flags }}
 

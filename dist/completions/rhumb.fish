@@ -514,7 +514,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l color -d 'Use col
 always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s w -l watch -d 'Keep running, and show each change'
-complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l exit-code -d 'Exit with 1 if something needs attention'
+complete -c rhumb -n "__fish_rhumb_using_subcommand status" -l exit-code -d 'Exit with 1 unless everything shown is healthy'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand top" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F

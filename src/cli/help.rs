@@ -193,7 +193,7 @@ Examples:
   rhumb status deploy/web -n shop            one object
   rhumb status --exit-code >/dev/null || echo 'not healthy'
 
-Exit codes: 0 the status was shown, 1 with --exit-code: something needs attention, 2 no such source
+Exit codes: 0 the status was shown, 1 with --exit-code: not everything is healthy, 2 no such source
 or object, 3 neither the daemon nor the cluster answers.";
 
 pub(super) const TOP: &str = "\

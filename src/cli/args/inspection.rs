@@ -30,7 +30,7 @@ pub(crate) struct StatusArgs {
     /// Output format: text, wide or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: StatusOutputFormat,
-    /// Exit with 1 if something needs attention
+    /// Exit with 1 unless everything shown is healthy
     #[arg(long)]
     pub exit_code: bool,
     /// The daemon to ask.

@@ -13,13 +13,10 @@
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
 //! | `require_recent_absence` | `facts/observations.rs` | creations of what was absent long ago |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
-//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until their claim is
-//! there |
-//! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until the unit's record is
-//! there |
+//! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until claimed |
+//! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until their unit is recorded |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
-//! | `explain_surplus_correction` | `rollout/scale_balance.rs` | that a scale gave a step too many
-//! pods |
+//! | `explain_surplus_correction` | `rollout/scale_balance.rs` | the surplus pods of a scaled step |
 //! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
