@@ -125,7 +125,7 @@ fn what_a_statement_requests_stays_until_it_lacks_something_and_is_known_to_be_t
     // So does a request for an observation.
     let observation_request = Some(ObservationRequest::new("host-1", 7));
     let takeover_requests = listed(&["b"]);
-    let statement = SourceStatement { observation_request, takeover_requests, ..SourceStatement::default() };
+    let statement = SourceStatement { takeover_requests, observation_request, ..SourceStatement::default() };
     let next = engine.view().statement(FIRST, Some(&statement)).unwrap();
     assert_eq!(next.observation_request, statement.observation_request);
     assert!(engine.view().has_excess_requests(FIRST, &statement));

@@ -20,7 +20,7 @@ fn pods_are_those_that_are_seen_and_those_that_others_have_published_within_a_da
     harness.engine.set_clock(harness.now, Timestamp::UNIX_EPOCH + Duration::from_hours(48));
     for (at, expected) in [(None, 100), (hours(25), 100), (hours(24), 3)] {
         let pods_in = [("shop".into(), 97)].into();
-        publish_tally(&mut harness, BudgetTally { at, pods_in, ..tally(97, &[], 0) });
+        publish_tally(&mut harness, BudgetTally { pods_in, at, ..tally(97, &[], 0) });
         let engine = &harness.engine;
         let found = [engine.pods_of_all(), engine.pods_of_all_in("shop"), engine.pods_of_all_in("other")];
         assert_eq!(found, [expected, expected, 0], "{at:?}");
