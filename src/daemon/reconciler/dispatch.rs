@@ -234,10 +234,7 @@ impl Reconciler {
     }
 
     pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
-        let events = self.events.sender.clone();
-        self.tasks.spawn(async move {
-            let _ = events.send(task.await).await;
-        });
+        self.events.spawn(task);
     }
 
     /// Does the same as [`Self::spawn`], for writes that do not count in the window: a stop waits
