@@ -16,16 +16,16 @@ use super::accepted_revision;
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
-use super::executor::run_blocking;
+use super::executor::{direct_view, run_blocking};
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::moved_objects::MovedObjectSearch;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
-use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
+use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, ServedKind, inventory_id_of};
 use crate::engine::{
-    ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldOwnership, Input,
+    ApplyVariant, Budget, ContentRef, Decision, DesiredState, Engine, FieldOwnership, Input,
     KindAvailability, KindState, ObjectEntry, ObjectOwner, ObjectQuestion, PeerRules, Plan, PrunePolicy,
     ReadState, ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceService,
     SourceState, VerifiedOwnership, WatchScope, process_object,
@@ -447,10 +447,7 @@ impl PreviewRun {
             };
             for name in names {
                 let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
-                let view = match found.get(&name) {
-                    Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
-                    Some(LiveLookup::Absent) | None => DirectView::Absent,
-                };
+                let view = direct_view(found.get(&name));
                 self.engine.handle(Input::LookedUp { id, view }, Instant::now());
             }
         }

@@ -9,7 +9,7 @@
 //! | 5 | the time | an event may be why nothing is due any more |
 //!
 //! Informers, sources, tasks and people send their events into one channel, in the order in which
-//! they happen. After each wait the loop takes so many of them at most, and then looks for a stop.
+//! they happen. After each wait the loop takes a bounded number of them, and then looks for a stop.
 //! So no burst delays a stop, a timer or an answer for long.
 
 use std::time::Instant;
