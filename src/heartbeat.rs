@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+/// The prefix of the name of a watch; its kind follows.
+pub(crate) const WATCH_PREFIX: &str = "the watch over ";
+
 /// All parts that must make progress. Cheap to clone; all clones see the same parts.
 #[derive(Clone, Debug)]
 pub struct Heartbeats {

@@ -16,6 +16,7 @@
 //! | [`render`] | plans and differences as text and JSON |
 //! | [`config`] | flags and file → one checked configuration |
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
+//! | [`call_metrics`] | metrics of calls to the API server |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
 //! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, the
@@ -31,6 +32,7 @@
 //! The first eight are the pure core: no I/O, no clock, no randomness.
 
 pub(crate) mod announce;
+pub(crate) mod call_metrics;
 pub(crate) mod change;
 pub mod cli;
 pub(crate) mod cluster;

@@ -22,6 +22,9 @@ use tree::{FOLDERS, Source, files, read, sources, top_level};
 /// Modules that do no I/O and know neither clock nor chance.
 const CORE: [&str; 8] = ["object", "manifest", "fields", "health", "change", "graph", "engine", "render"];
 
+/// The modules that do not use one above them, each with that one.
+const INDEPENDENT: [(&str, &str); 1] = [("report", "cluster")];
+
 /// The paths that the core must not use; each counts with everything below it.
 const IMPURE: [&str; 22] = [
     "tokio",
@@ -170,6 +173,22 @@ fn modules_use_only_those_above_them() {
         }
     }
     none("a module uses only those above it in the table of src/lib.rs", broken);
+}
+
+#[test]
+fn independent_modules_do_not_use_each_other() {
+    let order = order();
+    let mut broken = Vec::new();
+    for file in &sources(&["src"]) {
+        let used = used_modules(file, &order);
+        let dependencies = INDEPENDENT.iter().filter(|(own, _)| file.module().first() == Some(own));
+        let paths = dependencies.filter_map(|(_, other)| used.get(*other));
+        broken.extend(paths.map(|path| format!("{}: {path}", file.path)));
+    }
+    none("a module that is independent of another does not use it", broken);
+    let names = INDEPENDENT.iter().flat_map(|(own, other)| [*own, *other]);
+    let unknown = names.filter(|name| !order.iter().any(|known| known == name));
+    none("src/lib.rs has no such module", unknown.map(str::to_owned).collect());
 }
 
 #[test]

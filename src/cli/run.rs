@@ -19,7 +19,8 @@ use super::settings::{FileRead, Invocation};
 use super::signals::{HangupAction, Signals, StopTime};
 use super::{CommandError, ExitStatus, Terminal, session, settings};
 use crate::announce::announce;
-use crate::cluster::{self, Cluster};
+use crate::call_metrics::CallMetrics;
+use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
 use crate::daemon::{self, LoopQueries, Reconciler, RunMode, SourceSetup};
 use crate::engine::{SourceLifecycle, SteppedWorkload};
@@ -113,7 +114,7 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<ExitStatus, CommandError> {
     let stop = signals.stop();
-    let (heartbeats, measures) = (Heartbeats::default(), cluster::CallMetrics::default());
+    let (heartbeats, measures) = (Heartbeats::default(), CallMetrics::default());
     let _watchdog = watch_over(service, &heartbeats, interval)?;
     let (running, seen) = watch::channel(None);
     let recorder = EventRecorder::new(jiff::Timestamp::now());
@@ -368,7 +369,7 @@ fn watch_over(
 /// the API server may.
 async fn connect_when_ready(
     config: &Config,
-    measures: &cluster::CallMetrics,
+    measures: &CallMetrics,
     heartbeats: &Heartbeats,
     service: &SystemdService,
 ) -> Result<Cluster, CommandError> {

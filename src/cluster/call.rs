@@ -20,11 +20,11 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::fence::{InFlightWrite, WriteFence};
 use super::impersonation::{self, Impersonation, ServiceAccount};
 use super::interner::Interner;
-use super::measures::CallMetrics;
 use super::plugin;
 use super::rate_limit::{CallKind, CallLimiter};
 use super::request::CallPriority;
 pub(super) use super::request::{ApiRequest, ApiResponse, unreadable_error};
+use crate::call_metrics::CallMetrics;
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
 

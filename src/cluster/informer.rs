@@ -22,12 +22,9 @@ use super::path::{ListSelector, NamespaceSelector};
 use super::watch::{Watch, WatchEvent, WatchStart};
 use super::wire::{Autoscaler, AutoscalerDecoder, LiveDecoder, VersionDecoder, WireDecoder, WireForm};
 use crate::engine::{InformerGroupId, LiveObject, OWN_INFORMER_GROUP, ResourceVersion, WatchScope};
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::{Heartbeat, WATCH_PREFIX};
 use crate::object::ObjectId;
 use crate::object::annotations;
-
-/// The prefix of a watch's heartbeat name; its kind follows.
-pub(crate) const WATCH_PREFIX: &str = "the watch over ";
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const MAX_FAILED_WATCHES: u32 = 5;

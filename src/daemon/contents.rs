@@ -140,6 +140,21 @@ impl ContentStore {
         Ok(stamp_release(self.effective_content(desired)?, annotation, variant))
     }
 
+    /// Returns the content to send to an object; without a live one, to create it. Blocks on the
+    /// disk.
+    pub(super) fn body(
+        &self,
+        desired: &DesiredObject,
+        annotation: &ReleaseAnnotation,
+        variant: ApplyVariant,
+        live: Option<&Value>,
+    ) -> Result<Value, ContentError> {
+        match live {
+            Some(live) => self.body_for_live(desired, annotation, variant, live).map(|(body, _)| body),
+            None => self.body_without_live(desired, annotation, variant),
+        }
+    }
+
     /// Returns the content to send to a live object, and whether it is good for this version of it
     /// only. Blocks on the disk.
     pub(super) fn body_for_live(

@@ -234,10 +234,7 @@ impl Executor {
         let answer = self.cluster.look_up(&kind, namespace.as_deref(), &names).await;
         let answers = ids.into_iter().map(|id| {
             let view = match &answer {
-                Ok(found) => match found.get(id.name()) {
-                    Some(LiveLookup::Found(live)) => Ok(DirectView::Found(live.clone())),
-                    Some(LiveLookup::Absent) | None => Ok(DirectView::Absent),
-                },
+                Ok(found) => Ok(direct_view(found.get(id.name()))),
                 Err(error) => Err(LookupFailure(error.reason().into())),
             };
             (id, view)
@@ -266,6 +263,14 @@ impl Executor {
     pub(super) async fn compare_live(self, kind: Arc<ServedKind>, request: ComparisonRequest) -> LoopEvent {
         let verified = drift::compare_live(&self.cluster, &self.contents, &kind, &request).await;
         LoopEvent::Compared(vec![(request.id, verified)])
+    }
+}
+
+/// Returns the view that a lookup gives of an object. One without an answer is not there.
+pub(super) fn direct_view(found: Option<&LiveLookup>) -> DirectView {
+    match found {
+        Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
+        Some(LiveLookup::Absent) | None => DirectView::Absent,
     }
 }
 

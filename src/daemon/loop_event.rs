@@ -19,7 +19,7 @@ use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Outcome;
 
 /// An event that wakes the loop. All come by one channel, in the order in which they were sent.
-/// Besides it only the clock and a stop wake the loop.
+/// `reconciler/loop_channel.rs` says what else wakes the loop, and in which order.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(super) enum LoopEvent {

@@ -1,8 +1,8 @@
 //! The loop that makes a cluster follow its sources.
 //!
-//! The loop receives results of tasks (`LoopEvent`), changes that informers and watches saw, and
-//! questions, each through a channel of its own. They only wake it: every decision is made by the
-//! engine from the complete state. Small tasks carry out the engine's actions.
+//! The loop receives results of tasks, changes that informers and watches saw, and questions: each
+//! is a `LoopEvent`, and all come through one channel. They only wake it: every decision is made by
+//! the engine from the complete state. Small tasks carry out the engine's actions.
 //!
 //! | part | does |
 //! |---|---|

@@ -3,6 +3,7 @@
 
 mod lists;
 mod plan;
+mod plan_executor;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,29 +11,33 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use self::plan_executor::PlanExecutor;
 use super::accepted_revision;
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
-use super::executor::run_blocking;
+use super::executor::{direct_view, run_blocking};
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::moved_objects::MovedObjectSearch;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
-use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, inventory_id_of};
+use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, ServedKind, inventory_id_of};
 use crate::engine::{
-    Action, ApplyVariant, Budget, ContentRef, Decision, DesiredState, DirectView, Engine, FieldOwnership,
-    Input, KindAvailability, KindState, ObjectEntry, ObjectOwner, PeerRules, Plan, PrunePolicy, ReadState,
-    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceService,
-    SourceState, VerifiedOwnership, WatchScope,
+    ApplyVariant, Budget, ContentRef, Decision, DesiredState, Engine, FieldOwnership, Input,
+    KindAvailability, KindState, ObjectEntry, ObjectOwner, ObjectQuestion, PeerRules, Plan, PrunePolicy,
+    ReadState, ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceService,
+    SourceState, VerifiedOwnership, WatchScope, process_object,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
 
 /// Server dry runs in flight at once.
 const CONCURRENT_DRY_RUNS: usize = 8;
+
+/// The names that are looked up together, by kind and namespace.
+type LookupGroups = BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>;
 
 /// Returns what one pass over a source would do. Writes nothing to the cluster.
 ///
@@ -374,43 +379,56 @@ impl PreviewRun {
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();
         while !open.is_empty() {
-            let mut lookups: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
-            let mut again = Vec::new();
+            let mut lookups = LookupGroups::new();
             for id in std::mem::take(&mut open) {
-                let decision = self.engine.decide(&id, now);
-                match &decision.action {
-                    Action::Lookup => {
-                        let group = (id.group_kind(), id.namespace().map(str::to_owned));
-                        lookups.entry(group).or_default().insert(id.name().to_owned());
-                        again.push(id);
-                    }
-                    Action::CompareCached(desired, variant) => {
-                        let verified = self.compare_cached(&id, desired, *variant).await;
-                        self.engine.handle(Input::Compared { id: id.clone(), verified }, now);
-                        again.push(id);
-                    }
-                    Action::CompareLive(desired, variant) => {
-                        let verified = self.compare_live(&id, desired, *variant).await;
-                        self.engine.handle(Input::Compared { id: id.clone(), verified }, now);
-                        again.push(id);
-                    }
-                    Action::AwaitContent => {
-                        self.give_up_reading(&id);
-                        again.push(id);
-                    }
-                    _ => drop(decisions.insert(id, decision)),
+                if let Some(question) = self.decide_object(&id, &mut decisions, now) {
+                    self.answer(&id, question, &mut lookups, now).await;
+                    open.push(id);
                 }
             }
             self.look_up(lookups).await?;
-            open = again;
         }
         Ok(decisions)
     }
 
-    async fn look_up(
+    /// Decides about an object, and notes the decision. Returns the question that it asks instead.
+    fn decide_object(
         &mut self,
-        lookups: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>,
-    ) -> Result<(), ClusterError> {
+        id: &ObjectId,
+        decisions: &mut BTreeMap<ObjectId, Decision>,
+        now: Instant,
+    ) -> Option<ObjectQuestion> {
+        let mut executor = PlanExecutor { engine: &mut self.engine, decisions, question: None };
+        process_object(&mut executor, id.clone(), now);
+        executor.question
+    }
+
+    /// Answers a question about an object. Lookups are collected, and answered together.
+    async fn answer(
+        &mut self,
+        id: &ObjectId,
+        question: ObjectQuestion,
+        lookups: &mut LookupGroups,
+        now: Instant,
+    ) {
+        let verified = match question {
+            ObjectQuestion::Existence => {
+                let group = (id.group_kind(), id.namespace().map(str::to_owned));
+                lookups.entry(group).or_default().insert(id.name().to_owned());
+                return;
+            }
+            ObjectQuestion::OlderContent => return self.give_up_reading(id),
+            ObjectQuestion::CachedComparison(desired, variant) => {
+                self.compare_cached(id, &desired, variant).await
+            }
+            ObjectQuestion::LiveComparison(desired, variant) => {
+                self.compare_live(id, &desired, variant).await
+            }
+        };
+        self.engine.handle(Input::Compared { id: id.clone(), verified }, now);
+    }
+
+    async fn look_up(&mut self, lookups: LookupGroups) -> Result<(), ClusterError> {
         for ((group_kind, namespace), names) in lookups {
             let Some(kind) = self.kind(&group_kind) else { continue };
             let found = match self.source_view().acting.look_up(&kind, namespace.as_deref(), &names).await {
@@ -429,10 +447,7 @@ impl PreviewRun {
             };
             for name in names {
                 let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
-                let view = match found.get(&name) {
-                    Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
-                    Some(LiveLookup::Absent) | None => DirectView::Absent,
-                };
+                let view = direct_view(found.get(&name));
                 self.engine.handle(Input::LookedUp { id, view }, Instant::now());
             }
         }

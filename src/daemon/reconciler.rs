@@ -16,6 +16,7 @@ mod event_history;
 mod folder_searches;
 mod inventories;
 mod inventory_round_robin;
+mod loop_channel;
 mod loop_queries;
 mod loop_state;
 mod object_events;
@@ -40,11 +41,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::dispatch::LookupBatch;
 use self::event_history::EventHistory;
+use self::loop_channel::{CHANNEL_CAPACITY, LoopChannel, Wakeup};
 pub(in crate::daemon) use self::loop_queries::LoopQuery;
 pub(crate) use self::loop_queries::{FetchResult, LoopQueries};
 use self::loop_state::{
-    ClusterWatches, LoopChannel, LoopTelemetry, LoopTimers, ObjectReports, OwnRecords, SourceTasks,
-    audit_interval,
+    ClusterWatches, LoopTelemetry, LoopTimers, ObjectReports, OwnRecords, SourceTasks, audit_interval,
 };
 use self::orders_objects::OrderStore;
 use self::source_readings::PinState;
@@ -57,17 +58,13 @@ use super::inventory::CallState;
 use super::loop_event::LoopEvent;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
-use super::tasks::{FatalError, TaskSet};
+use super::tasks::FatalError;
 use crate::cluster::inventory_id_of;
 use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ErrorClass, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::{Metrics, ObjectEvent};
-
-/// Events wait here while the loop is busy; a full channel slows the informers down, nothing is
-/// lost.
-const CHANNEL_CAPACITY: usize = 1024;
 
 /// The time limit of a stop for the answers to writes in flight. A missing answer does no harm: the
 /// next start lists everything.
@@ -131,14 +128,13 @@ pub(crate) struct Reconciler {
     run_mode: RunMode,
     telemetry: LoopTelemetry,
     events: LoopChannel,
-    tasks: TaskSet,
     fatal: Option<FatalError>,
 }
 
 impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
     pub(crate) fn new(setup: Setup, run_mode: RunMode, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
-        let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let events = LoopChannel::new(setup.cluster.clone());
         let mut engine = claims::engine(setup.budget);
         set_peer_rules(&mut engine, &setup.namespace, run_mode);
         let mut informer_groups = InformerGroups::new(&setup.cluster);
@@ -158,15 +154,14 @@ impl Reconciler {
             queue,
             objects: ObjectReports::default(),
             executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
-            watches: ClusterWatches::new(informer_groups, &sender),
+            watches: ClusterWatches::new(informer_groups, &events.sender),
             records: OwnRecords::unread(setup.namespace, sources.locations.len()),
             sources,
             writes: WriteWindow::new(setup.concurrency),
             timers: LoopTimers::new(Instant::now(), setup.resync),
             run_mode,
             telemetry,
-            events: LoopChannel { sender, receiver },
-            tasks: TaskSet::default(),
+            events,
             fatal: None,
         }
     }
@@ -199,11 +194,10 @@ impl Reconciler {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
         let heartbeat = cluster.heartbeats().expect_part("the loop", MAX_TURN_DURATION);
-        self.tasks.keep(
+        self.events.tasks.keep(
             "the clock",
             tick(cluster.heartbeats().expect_part("the thread of all tasks", MAX_TURN_DURATION)),
         );
-        let mut wrong_cluster = std::pin::pin!(cluster.wait_for_other_cluster());
         self.clear_retired();
         loop {
             if stop.is_cancelled() {
@@ -222,34 +216,35 @@ impl Reconciler {
                 let _ = tokio::time::timeout_at(until.into(), self.leave_records(ending)).await;
                 return Ok(self.pass_result(ending));
             }
-            // Once stopped, only the answers of what was begun are waited for.
-            let stopped = stop.is_cancelled();
-            let wake = self.timers.stop.unwrap_or_else(|| self.wake());
-            heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
-            let (is_pending, mut is_event) = (self.records.round_robin.is_pending(), true);
-            tokio::select! {
-                biased;
-                error = &mut wrong_cluster => return Err(FatalError::WrongCluster(error)),
-                fatal = self.tasks.first_failure() => return Err(fatal),
-                Some(event) = self.events.receiver.recv() => self.handle_event(event),
-                () = stop.cancelled(), if !stopped => {}
-                () = tokio::time::sleep_until(wake.into()) => is_event = false,
-            }
-            heartbeat.record(MAX_TURN_DURATION);
-            if self.drain_events() > 0 || is_event || !is_pending {
-                self.records.round_robin.note_change();
-            }
-            if let Some(fatal) = self.fatal.take() {
-                return Err(fatal);
-            }
+            self.receive(&stop, &heartbeat).await?;
         }
+    }
+
+    /// Waits for what wakes the loop, and takes what else has happened. The loop receives nowhere
+    /// else.
+    async fn receive(&mut self, stop: &CancellationToken, heartbeat: &Heartbeat) -> Result<(), FatalError> {
+        let wake = self.wake();
+        heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
+        let is_pending = self.records.round_robin.is_pending();
+        // Once stopped, only the answers of what was begun are waited for.
+        let stop = self.timers.stop.is_none().then_some(stop);
+        let wakeup = self.events.next(wake, stop).await?;
+        heartbeat.record(MAX_TURN_DURATION);
+        let is_due = matches!(wakeup, Wakeup::Deadline);
+        if let Wakeup::Event(event) = wakeup {
+            self.handle_event(event);
+        }
+        if self.drain_events() > 0 || !is_due || !is_pending {
+            self.records.round_robin.note_change();
+        }
+        self.fatal.take().map_or(Ok(()), Err)
     }
 
     /// Takes what else has happened, so that a burst is decided on once. Returns the number of
     /// events.
     fn drain_events(&mut self) -> usize {
         for number in 0..CHANNEL_CAPACITY {
-            let Ok(event) = self.events.receiver.try_recv() else { return number };
+            let Some(event) = self.events.take_ready() else { return number };
             self.handle_event(event);
         }
         CHANNEL_CAPACITY

@@ -7,7 +7,8 @@
 //! allowed.
 //!
 //! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
-//! and [`Engine::view`] answers questions.
+//! and [`Engine::view`] answers questions. [`process_object`] drives each decision to its
+//! [`EffectExecutor`].
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
@@ -20,6 +21,7 @@
 
 mod decide;
 mod deletion;
+mod driver;
 mod effect;
 mod facts;
 mod input;
@@ -62,6 +64,7 @@ pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, Take
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
+pub(crate) use driver::{Admission, EffectExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object};
 pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};

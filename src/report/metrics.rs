@@ -21,8 +21,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::{DaemonStatus, EndpointMetrics, PHASES, Phase, ReloadCounts, SILENCE_THRESHOLD, SourceStatus};
-use crate::cluster;
-use crate::heartbeat::HeartbeatStatus;
+use crate::call_metrics::CallMetrics;
+use crate::heartbeat::{HeartbeatStatus, WATCH_PREFIX};
 use crate::object::ErrorClass;
 use crate::queue;
 
@@ -132,20 +132,20 @@ pub(crate) struct Metrics {
     rollout_seconds: Family<RolloutLabels, DurationHistogram, fn() -> DurationHistogram>,
     /// The sources that are counted.
     sources: Arc<Mutex<BTreeSet<String>>>,
-    calls: cluster::CallMetrics,
+    calls: CallMetrics,
     queue: queue::QueueMetrics,
 }
 
 /// Metrics without calls.
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(cluster::CallMetrics::default(), queue::QueueMetrics::default())
+        Self::new(CallMetrics::default(), queue::QueueMetrics::default())
     }
 }
 
 impl Metrics {
     /// Returns the metrics with these of the calls and of the queues.
-    pub(crate) fn new(calls: cluster::CallMetrics, queue: queue::QueueMetrics) -> Self {
+    pub(crate) fn new(calls: CallMetrics, queue: queue::QueueMetrics) -> Self {
         Self {
             writes: Family::default(),
             repaired: Family::default(),
@@ -289,7 +289,7 @@ fn register_heartbeats(registry: &mut Registry, heartbeats: &[HeartbeatStatus], 
 fn register_watches(registry: &mut Registry, heartbeats: &[HeartbeatStatus], now: Instant) {
     let watches = Family::<KindLabels, Gauge<f64, AtomicU64>>::default();
     for heartbeat in heartbeats {
-        let Some(kind) = heartbeat.name.strip_prefix(cluster::WATCH_PREFIX) else { continue };
+        let Some(kind) = heartbeat.name.strip_prefix(WATCH_PREFIX) else { continue };
         let gauge = watches.get_or_create(&KindLabels { kind: kind.to_owned() });
         gauge.set(gauge.get().max(now.saturating_duration_since(heartbeat.last).as_secs_f64()));
     }
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn each_metric_is_described_as_it_is_shown() {
-        let calls = cluster::CallMetrics::default();
+        let calls = CallMetrics::default();
         calls.record_call(&Method::GET, None, Duration::from_secs(1));
         calls.watch_restarted("Pod");
         let metrics = Metrics::new(calls, queue::QueueMetrics::default());
@@ -493,7 +493,7 @@ mod tests {
         metrics.record_write("create", None);
         metrics.record_rollout("shop", RolloutResult::Failed, Some(Duration::from_secs(7)));
         let now = Instant::now();
-        let name = format!("{}Pod", cluster::WATCH_PREFIX).into();
+        let name = format!("{WATCH_PREFIX}Pod").into();
         let watch = HeartbeatStatus { name, last: now, due: now };
         let process = ProcessFacts {
             heartbeats: &[watch],

@@ -137,10 +137,7 @@ impl PreviewRun {
             }
         };
         let live = before.as_ref().ok().cloned().flatten();
-        let body = run_blocking(move || match live {
-            Some(live) => contents.body_for_live(&desired, &annotation, variant, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&desired, &annotation, variant),
-        });
+        let body = run_blocking(move || contents.body(&desired, &annotation, variant, live.as_ref()));
         let body = match body.await {
             Ok(body) => body,
             Err(error) => {

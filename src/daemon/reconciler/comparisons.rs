@@ -138,10 +138,7 @@ impl ComparisonInput {
         let annotation = ReleaseAnnotation { release, seal: None };
         let (contents, content, variant, shown) =
             (self.executor.contents.clone(), desired.clone(), self.variant, live.cloned());
-        let body = run_blocking(move || match shown {
-            Some(live) => contents.body_for_live(&content, &annotation, variant, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&content, &annotation, variant),
-        });
+        let body = run_blocking(move || contents.body(&content, &annotation, variant, shown.as_ref()));
         let body = match body.await {
             Ok(body) => body,
             Err(error) => return (None, Some(error.to_string())),

@@ -1,23 +1,25 @@
 //! Hands decisions to the tasks that carry them out, and takes their outcomes back.
 //!
-//! `process_key` asks `Engine::decide`, and spawns what `src/daemon/executor.rs` does. The answer
-//! comes back as `LoopEvent::ActionDone`. `finish_action` hands it over as `Input::Answered`, which
-//! changes the entry.
+//! `process_key` has `src/engine/driver.rs` drive the decision to `TurnExecutor`, which spawns what
+//! `src/daemon/executor.rs` does. The answer comes back as `LoopEvent::ActionDone`. `finish_action`
+//! hands it over as `Input::Answered`, which changes the entry.
+
+mod turn_executor;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::turn_executor::TurnExecutor;
 use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::{SourceTaskRequest, WantedContent};
 use super::Reconciler;
-use super::write_window::RetryAdmission;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, Input, OWN_INFORMER_GROUP,
-    ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure,
+    ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure, process_object,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::WorkQueue;
@@ -146,54 +148,7 @@ impl Reconciler {
 
     /// Has the engine decide about an object, and begins what it decided.
     pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
-        let decision = self.engine.decide(&id, now);
-        if let Some(again) = decision.requeue_after {
-            self.queue.add_at(id.clone(), now + again);
-        }
-        self.record_reason(&id, decision.reason.clone(), &decision.action);
-        let kind = self.kind_of(&id);
-        let writes = matches!(decision.action, Action::DryRun(_) | Action::Apply(_) | Action::Delete(..));
-        let writes = writes && kind.is_some();
-        if writes && self.queue.failures(&id) > 0 && self.writes.admit_retry(&id) == RetryAdmission::Waiting {
-            self.queue.finish(&id);
-            return;
-        }
-        match (decision.action, kind) {
-            (Action::Forget, _) => {
-                self.engine.handle(Input::Forgotten(id.clone()), now);
-                self.queue.finish(&id);
-            }
-            (Action::Lookup, _) => batch.lookups.push(id),
-            (Action::CompareCached(desired, variant), _) => {
-                let shown = self.engine.view().live_object(&id);
-                batch.comparisons.push(ComparisonRequest::new(id.clone(), desired, variant, shown));
-            }
-            (Action::CompareLive(desired, variant), Some(kind)) => {
-                let question =
-                    ComparisonRequest::new(id.clone(), desired, variant, self.engine.view().live_object(&id));
-                self.spawn(self.executor_for(&id).compare_live(kind, question));
-            }
-            (Action::DryRun(apply), Some(kind)) => {
-                let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
-                self.writes.note_sent();
-                self.spawn(self.executor_of(Some(apply.source)).query_dry_run(kind, id, apply));
-            }
-            (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
-                let owner = self.engine.view().previous_owner(&apply);
-                let action = Action::Apply(apply.clone());
-                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
-                self.writes.note_sent();
-                self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
-            }
-            (Action::Delete(uid, rv, reason), Some(kind)) => {
-                let action = Action::Delete(uid.clone(), rv, reason);
-                self.engine.handle(Input::Dispatched { id: id.clone(), action }, now);
-                self.writes.note_sent();
-                self.spawn(self.executor_for(&id).delete(kind, id, uid, rv, reason));
-            }
-            (Action::Nothing | Action::AwaitContent, _) | (_, None) => self.queue.finish(&id),
-        }
+        process_object(&mut TurnExecutor { reconciler: self, batch }, id, now);
     }
 
     /// Returns the cluster as the source sees it that an object is of.
@@ -234,10 +189,7 @@ impl Reconciler {
     }
 
     pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
-        let events = self.events.sender.clone();
-        self.tasks.spawn(async move {
-            let _ = events.send(task.await).await;
-        });
+        self.events.spawn(task);
     }
 
     /// Does the same as [`Self::spawn`], for writes that do not count in the window: a stop waits

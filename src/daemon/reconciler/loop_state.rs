@@ -37,12 +37,6 @@ use crate::report::{Metrics, ObjectEvent, Outcome};
 /// where that is sooner. A lost event is found within it.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The channel of all events. Its sender is cloned for those who send.
-pub(super) struct LoopChannel {
-    pub(super) sender: mpsc::Sender<LoopEvent>,
-    pub(super) receiver: mpsc::Receiver<LoopEvent>,
-}
-
 /// The last report about each object.
 #[derive(Default)]
 pub(super) struct ObjectReports {

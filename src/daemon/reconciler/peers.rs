@@ -85,7 +85,7 @@ impl Reconciler {
     pub(super) fn clear_retired(&mut self) {
         for source in std::mem::take(&mut self.sources.retired) {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
-            self.tasks.spawn(async move {
+            self.events.tasks.spawn(async move {
                 while let Err(error) = retire_source(&cluster, &namespace, &source).await {
                     tracing::debug!(%source, "it cannot be found out whether a daemon serves it: {error}");
                     tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))

@@ -9,7 +9,8 @@ use super::super::inventory::InventoryNeed;
 use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
 use super::super::source_task::{ClusterFactReader, SourceTask, SourceTaskRequest};
-use super::{CHANNEL_CAPACITY, Reconciler, RunMode};
+use super::loop_channel::CHANNEL_CAPACITY;
+use super::{Reconciler, RunMode};
 use crate::engine::{Input, SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, count_text};
 use crate::report::EventReason;
@@ -143,10 +144,10 @@ impl Reconciler {
                     let source_task = source_task.with_versions(self.watches.kinds.served_versions());
                     match self.engine.view().source(source).lifecycle {
                         SourceLifecycle::Active => {
-                            self.tasks.keep("the reader of a source", source_task.run(from_loop));
+                            self.events.tasks.keep("the reader of a source", source_task.run(from_loop));
                         }
                         SourceLifecycle::Deleting => {
-                            self.tasks.keep("what is left of a source", source_task.end(from_loop));
+                            self.events.tasks.keep("what is left of a source", source_task.end(from_loop));
                         }
                     }
                     self.sources.requests[source] = Some(requests);

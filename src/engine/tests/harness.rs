@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SET, World, budget};
 use crate::change::{Impact, ImpactKind};
+use crate::engine::driver::carry_out;
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, Gvk, ObjectId, Revision};
 
@@ -28,6 +29,55 @@ pub(super) struct Harness {
     pub(super) history: BTreeMap<ContentHash, SharedDesiredObject>,
     /// All revisions, each with what it says.
     pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesiredObject>)>,
+}
+
+/// Carries decisions out in the world, and answers them at once.
+struct WorldExecutor<'a> {
+    harness: &'a mut Harness,
+    /// The write that was sent.
+    written: Option<Action>,
+}
+
+impl EffectExecutor for WorldExecutor<'_> {
+    const WRITES: WriteMode = WriteMode::Sent;
+
+    fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.harness.engine
+    }
+
+    fn admit(&mut self, _: &ObjectId, _: &Decision, _: Instant) -> Admission {
+        Admission::Admitted
+    }
+
+    fn ask(&mut self, id: ObjectId, question: ObjectQuestion) {
+        match question {
+            ObjectQuestion::Existence => {
+                let view = match self.harness.world.things.get(&id) {
+                    Some(thing) => DirectView::Found(Box::new(World::live(&id, thing))),
+                    None => DirectView::Absent,
+                };
+                self.harness.handle(Input::LookedUp { id, view });
+            }
+            ObjectQuestion::CachedComparison(desired, variant)
+            | ObjectQuestion::LiveComparison(desired, variant) => {
+                self.harness.compare(&id, &desired, variant);
+            }
+            ObjectQuestion::OlderContent => self.harness.read_contents(),
+        }
+    }
+
+    fn write(&mut self, id: ObjectId, write: ObjectWrite, _: Option<Reason>) {
+        if let ObjectWrite::DryRun(apply) = &write {
+            self.harness.foresee(&id, apply);
+            return;
+        }
+        let action = Action::from(write);
+        let result = self.harness.world.perform(&id, &action);
+        self.harness.handle(Input::Answered { id, action: Box::new(action.clone()), result });
+        self.written = Some(action);
+    }
+
+    fn rest(&mut self, _: ObjectId, _: Option<Reason>) {}
 }
 
 /// Returns a source that adopts what nobody owns, and prunes all.
@@ -275,40 +325,10 @@ impl Harness {
 
     /// Does what was decided about one object; returns whether it was a write.
     pub(super) fn act(&mut self, id: &ObjectId, decision: Decision) -> Option<Action> {
-        match decision.action {
-            Action::Nothing => None,
-            Action::Forget => {
-                self.handle(Input::Forgotten(id.clone()));
-                None
-            }
-            Action::Lookup => {
-                let view = match self.world.things.get(id) {
-                    Some(thing) => DirectView::Found(Box::new(World::live(id, thing))),
-                    None => DirectView::Absent,
-                };
-                self.handle(Input::LookedUp { id: id.clone(), view });
-                None
-            }
-            Action::CompareCached(desired, variant) | Action::CompareLive(desired, variant) => {
-                self.compare(id, &desired, variant);
-                None
-            }
-            Action::AwaitContent => {
-                self.read_contents();
-                None
-            }
-            Action::DryRun(apply) => {
-                self.foresee(id, &apply);
-                None
-            }
-            action @ (Action::Apply(_) | Action::Delete(..)) => {
-                self.handle(Input::Dispatched { id: id.clone(), action: action.clone() });
-                let result = self.world.perform(id, &action);
-                let answered = Box::new(action.clone());
-                self.handle(Input::Answered { id: id.clone(), action: answered, result });
-                Some(action)
-            }
-        }
+        let now = self.now;
+        let mut executor = WorldExecutor { harness: self, written: None };
+        carry_out(&mut executor, id.clone(), decision, now);
+        executor.written
     }
 
     pub(super) fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, variant: ApplyVariant) {

@@ -19,6 +19,7 @@ mod decision_owners;
 mod decision_restarts;
 mod decisions;
 mod dependencies;
+mod driver;
 mod dry_run_impact;
 mod evictions;
 mod flapping;

@@ -1,4 +1,6 @@
 //! The metrics of calls to the API server, and the time since which it has not answered.
+//!
+//! `cluster` counts and `report` shows them, so that neither uses the other.
 
 use std::time::Duration;
 
@@ -79,12 +81,12 @@ impl CallMetrics {
     }
 
     /// Records that the server has answered.
-    pub(super) fn record_answer(&self) {
+    pub(crate) fn record_answer(&self) {
         self.silence.send_if_modified(|silence| silence.take().is_some());
     }
 
     /// Records that the server could not be reached, or did not answer in time.
-    pub(super) fn record_silence(&self) {
+    pub(crate) fn record_silence(&self) {
         self.silence.send_if_modified(|silence| {
             let is_new = silence.is_none();
             silence.get_or_insert_with(Timestamp::now);
