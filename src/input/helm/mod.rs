@@ -28,7 +28,7 @@ mod shifted_time;
 mod trace;
 
 pub(crate) use archive::{PackError, pack_fetched};
-pub(crate) use chart::CHART_FILE;
+pub(crate) use chart::{CHART_FILE, scalar_text};
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
 pub(crate) use closure::{ChartUser, MissingChart};
