@@ -15,6 +15,7 @@ mod command;
 mod error_finding;
 mod generated;
 mod hook_events;
+mod hook_names;
 mod hook_order;
 mod hooks;
 mod ignore;
