@@ -79,7 +79,7 @@ pub(super) fn open_inputs<T: FileTree>(
     let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
     for (source, bytes, format) in sealed {
-        inputs.keys.extend(decrypter.file_key(source, &bytes, format).map_err(refused)?);
+        inputs.keys.extend(decrypter.file_keys(source, &bytes, format).map_err(refused)?);
     }
     if to_open.is_empty() {
         return Ok(inputs);
@@ -90,13 +90,16 @@ pub(super) fn open_inputs<T: FileTree>(
     let (mut values, mut keys) = (Vec::new(), SealKeys::default());
     for (path, source, bytes, format) in to_open {
         let opened = decrypter.open_input(source, &bytes, format).map_err(refused)?;
-        let OpenedInput { plaintext, values: found, secret, holders } = opened;
+        let OpenedInput { plaintext, values: found, seals } = opened;
         if uses.get(&**path).is_some_and(|uses| uses.iter().any(FileUse::is_patch)) {
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
-        keys.add(secret, holders);
+        seals.into_iter().for_each(|seal| keys.add(seal));
         inputs.files.insert(path.clone(), plaintext);
+    }
+    if keys.len() > MAX_OPENED_FILES {
+        return Err(refused(Box::new(too_many(closure, "files"))));
     }
     let opened = opened_values(&values, keys, &clear);
     inputs.opened = Some(opened.ok_or_else(|| refused(Box::new(too_many(closure, "values"))))?);
