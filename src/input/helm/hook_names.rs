@@ -61,7 +61,7 @@ fn name_prefix(body: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn named(release: &str, bodies: Vec<Value>) -> Vec<String> {
+    fn given_names(release: &str, bodies: Vec<Value>) -> Vec<String> {
         let mut names = GivenHookNames::of_release(release);
         let name = |mut body: Value| {
             let content = body.clone();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn name_of(release: &str, body: Value) -> String {
-        named(release, vec![body]).remove(0)
+        given_names(release, vec![body]).remove(0)
     }
 
     #[test]
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn hooks_of_one_prefix_get_several_names() {
         let job = || hook("Job", "migrate-", "a");
-        let names = named("web", vec![job(), job(), hook("Secret", "migrate-", "a")]);
+        let names = given_names("web", vec![job(), job(), hook("Secret", "migrate-", "a")]);
         assert!(names[0] != names[1] && names[0] != names[2] && names[1] != names[2], "{names:?}");
-        assert_eq!(named("web", vec![job(), job(), hook("Secret", "migrate-", "a")]), names);
+        assert_eq!(given_names("web", vec![job(), job(), hook("Secret", "migrate-", "a")]), names);
     }
 
     #[test]
