@@ -29,10 +29,10 @@ fn an_edit_in_any_of_them_is_found() {
     let mac = "its `mac` does not fit its values";
     let (first, rest) = sealed.split_at(fixture("encrypted-regex.yaml").len());
     assert!(refused(&format!("{}{rest}", first.replace("kind: Secret", "kind: ConfigMap"))).contains(mac));
-    let between = sealed.replacen("---\n", "---\nkind: ConfigMap\n---\n", 1);
+    let between = sealed.replacen("\n---\n", "\n---\nkind: ConfigMap\n---\n", 1);
     assert!(refused(&between).contains(mac));
     let documents = fixture("documents.yaml");
-    let second = documents.split_once("---\n").unwrap().1;
+    let second = documents.split_once("\n---\n").unwrap().1;
     let torn = [fixture("encrypted-regex.yaml"), second].join("---\n");
     assert!(refused(&torn).contains(mac));
     let without = refused(&["kind: ConfigMap\n", fixture("encrypted-regex.yaml")].join("---\n"));
