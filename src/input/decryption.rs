@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::render_cipher::{RECIPIENTS_KEY, RootCipher};
 use super::sops::{
-    AgeIdentities, DataKey, OpenedFile, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted,
+    AgeIdentities, DataKey, FileSeal, OpenedFile, PlaintextLayout, SopsError, SopsFormat, is_encrypted,
     object_key, open, open_object, sealing_secret,
 };
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -35,10 +35,8 @@ pub(super) struct OpenedInput {
     pub(super) plaintext: Zeroizing<Vec<u8>>,
     /// Its encrypted values, each by itself.
     pub(super) values: Vec<Zeroizing<Vec<u8>>>,
-    /// The secret for seals over what is made of it.
-    pub(super) secret: SealingSecret,
-    /// Its data key, encrypted for each recipient.
-    pub(super) holders: Value,
+    /// The secrets for seals over what is made of it.
+    pub(super) seals: Vec<FileSeal>,
 }
 
 /// The age identities of a source: read when they are needed, so that newer ones count at once.
@@ -174,20 +172,20 @@ pub(super) struct RenderDecrypter<'d> {
 }
 
 impl RenderDecrypter<'_> {
-    /// Returns the key of a file whose code fits; none where it is not encrypted in this format.
+    /// Returns the keys of a file whose code fits; none where it is not encrypted in this format.
     ///
     /// # Errors
     /// Fails with what is wrong, or missing.
-    pub(super) fn file_key(
+    pub(super) fn file_keys(
         &self,
         file: &Arc<str>,
         bytes: &[u8],
         format: SopsFormat,
-    ) -> Result<Option<DataKey>, Box<Diagnostic>> {
+    ) -> Result<Vec<DataKey>, Box<Diagnostic>> {
         if !is_encrypted(bytes, format) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        Ok(Some(self.open(file, bytes, format)?.into_key()))
+        Ok(self.open(file, bytes, format)?.into_keys())
     }
 
     /// Opens a file for a render.
@@ -204,8 +202,7 @@ impl RenderDecrypter<'_> {
         Ok(OpenedInput {
             plaintext: opened.plaintext(PlaintextLayout::Sops)?,
             values: opened.values(),
-            holders: opened.holders(),
-            secret: opened.into_key().into_sealing_secret(),
+            seals: opened.into_seals(),
         })
     }
 
@@ -296,15 +293,15 @@ mod tests {
         let decrypter = Decrypter::new(vec![key.clone()], None);
         let name: Arc<str> = "values.yaml".into();
         let opens = |render: &RenderDecrypter<'_>| {
-            render.file_key(&name, ENCRYPTED, SopsFormat::Yaml).map(|key| key.is_some())
+            render.file_keys(&name, ENCRYPTED, SopsFormat::Yaml).map(|keys| keys.len())
         };
         let render = decrypter.for_render();
-        assert_eq!(opens(&render), Ok(true));
+        assert_eq!(opens(&render), Ok(1));
         std::fs::remove_file(&key).unwrap();
-        assert_eq!(opens(&render), Ok(true), "no file is read for the second one");
+        assert_eq!(opens(&render), Ok(1), "no file is read for the second one");
         let missing = opens(&decrypter.for_render()).unwrap_err();
         assert_eq!(missing.code, NO_KEY);
         std::fs::write(&key, IDENTITY).unwrap();
-        assert_eq!(opens(&decrypter.for_render()), Ok(true));
+        assert_eq!(opens(&decrypter.for_render()), Ok(1));
     }
 }

@@ -33,6 +33,16 @@ const RESERVED_FIELD: &str = "reserved-field";
 /// The formats by which a file is known to be encrypted, whatever its name.
 const ALL_FORMATS: [SopsFormat; 2] = [SopsFormat::Yaml, SopsFormat::Dotenv];
 
+/// The remedy for such a file of a kustomization.
+const KUSTOMIZATION_HINT: &str =
+    "encrypt a Secret instead, and name that file under `resources`; or a file of a `secretGenerator`";
+/// The remedy for such a file of a chart, for example a `secrets.yaml` of helm-secrets.
+const CHART_HINT: &str = "if it is a file of values, name it in `spec.helm.values`, by which it is opened; if the chart \
+                          does not need it, list it in the chart's `.helmignore`";
+/// The remedy for such a file of a chart that a kustomization renders.
+const INFLATED_CHART_HINT: &str = "charts under `helmCharts` get no encrypted values: if the chart does not need the file, list it \
+                                   in the chart's `.helmignore`";
+
 /// Files that are opened for one root. Each Secret of the root keeps the data keys of all.
 const MAX_OPENED_FILES: usize = 256;
 
@@ -69,7 +79,7 @@ pub(super) fn open_inputs<T: FileTree>(
     let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
     for (source, bytes, format) in sealed {
-        inputs.keys.extend(decrypter.file_key(source, &bytes, format).map_err(refused)?);
+        inputs.keys.extend(decrypter.file_keys(source, &bytes, format).map_err(refused)?);
     }
     if to_open.is_empty() {
         return Ok(inputs);
@@ -80,13 +90,16 @@ pub(super) fn open_inputs<T: FileTree>(
     let (mut values, mut keys) = (Vec::new(), SealKeys::default());
     for (path, source, bytes, format) in to_open {
         let opened = decrypter.open_input(source, &bytes, format).map_err(refused)?;
-        let OpenedInput { plaintext, values: found, secret, holders } = opened;
+        let OpenedInput { plaintext, values: found, seals } = opened;
         if uses.get(&**path).is_some_and(|uses| uses.iter().any(FileUse::is_patch)) {
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
-        keys.add(secret, holders);
+        seals.into_iter().for_each(|seal| keys.add(seal));
         inputs.files.insert(path.clone(), plaintext);
+    }
+    if keys.len() > MAX_OPENED_FILES {
+        return Err(refused(Box::new(too_many(closure, "files"))));
     }
     let opened = opened_values(&values, keys, &clear);
     inputs.opened = Some(opened.ok_or_else(|| refused(Box::new(too_many(closure, "values"))))?);
@@ -107,7 +120,8 @@ fn opened_values(
     (!index.is_exhausted()).then_some(OpenedValues { index, keys })
 }
 
-/// Checks that no file is encrypted: the program would take its ciphertext for the value.
+/// Checks that no file of a chart of a kustomization is encrypted: the program would take its
+/// ciphertext for the value.
 ///
 /// # Errors
 /// Fails with the first that is.
@@ -118,7 +132,8 @@ pub(super) fn require_clear<T: FileTree>(closure: &Closure, files: &T) -> Result
             return Err(RenderError::Encrypted(Box::new(ini_input(&file.source))));
         }
         if is_encrypted(&bytes, SopsFormat::of_name(path)) {
-            return Err(RenderError::Encrypted(Box::new(encrypted_input(&file.source))));
+            let found = encrypted_input(&file.source).hint(INFLATED_CHART_HINT);
+            return Err(RenderError::Encrypted(Box::new(found)));
         }
     }
     Ok(())
@@ -269,7 +284,9 @@ fn treatment(
         let at = ManifestOrigin::new(source(&one.folder.file), position.line, position.column);
         return Err(Box::new(config_map_input(at, &one.reference.target)));
     }
-    let other = || Box::new(encrypted_input(&source(path)));
+    // A chart has no kustomizations.
+    let hint = if closure.folders.is_empty() { CHART_HINT } else { KUSTOMIZATION_HINT };
+    let other = || Box::new(encrypted_input(&source(path)).hint(hint));
     let first = uses.first().ok_or_else(other)?;
     if uses.iter().all(FileUse::is_resource) {
         return Ok(FileTreatment::Sealed(first.format()));
@@ -331,9 +348,7 @@ fn without_metadata(at: ManifestOrigin) -> Diagnostic {
 
 fn encrypted_input(file: &Arc<str>) -> Diagnostic {
     let message = "this file is encrypted by SOPS, and its ciphertext would be read as what it says";
-    let hint =
-        "encrypt a Secret instead, and name that file under `resources`; or a file of a `secretGenerator`";
-    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message)
 }
 
 fn ini_input(file: &Arc<str>) -> Diagnostic {
@@ -391,6 +406,7 @@ mod tests {
 
     use super::*;
     use crate::input::MemoryTree;
+    use crate::input::helm::{self, ChartLimits, HelmOptions, ValuesSource};
     use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
     use crate::input::sops::sealing;
 
@@ -412,6 +428,43 @@ mod tests {
             let inputs = open_inputs(&decrypter, RootFiles::of(&closure), &tree).unwrap();
             assert_eq!((inputs.keys.len(), inputs.is_empty()), (1, true), "{name}");
         }
+    }
+
+    #[test]
+    fn an_encrypted_file_of_a_chart_says_how_the_chart_renders() {
+        let sealed =
+            "a: ENC[AES256_GCM,data:x]\nsops:\n    mac: ENC[AES256_GCM,data:x]\n    version: 3.13.3\n";
+        let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+        let tree = MemoryTree::new().file("web/Chart.yaml", chart).file("web/secrets.yaml", sealed);
+        let closure_of = |tree: &MemoryTree, options: &HelmOptions| {
+            helm::find_closure(tree, "web", "", options, ChartLimits::default()).unwrap()
+        };
+        let open = |tree: &MemoryTree, options: &HelmOptions| {
+            let chart = closure_of(tree, options);
+            let root = RootFiles { closure: &chart.closure, values: &chart.values, options: &[] };
+            match open_inputs(&Decrypter::default(), root, tree) {
+                Ok(_) => None,
+                Err(RenderError::Encrypted(found)) => {
+                    Some((found.code, found.origin.file.to_string(), found.hint.unwrap_or_default()))
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let plain = HelmOptions::default();
+        let refused = |hint: &str| Some((ENCRYPTED_INPUT, "web/secrets.yaml".to_owned(), hint.to_owned()));
+        assert_eq!(open(&tree, &plain), refused(CHART_HINT));
+        let inflated = require_clear(&closure_of(&tree, &plain).closure, &tree);
+        let Err(RenderError::Encrypted(found)) = inflated else { panic!("it is not refused") };
+        assert_eq!(found.hint.as_deref(), Some(INFLATED_CHART_HINT));
+        // Both remedies lead on.
+        let named = HelmOptions {
+            values: vec![ValuesSource::File("secrets.yaml".to_owned())],
+            ..HelmOptions::default()
+        };
+        let opened = open(&tree, &named).map(|(code, ..)| code);
+        assert_eq!(opened, Some("sops-metadata"), "it is read to be opened, and names no keys");
+        let ignored = tree.file("web/.helmignore", "secrets.yaml\n");
+        assert_eq!(open(&ignored, &plain), None);
     }
 
     #[test]

@@ -85,8 +85,11 @@ impl OpenedInputs {
     pub(super) fn take_values(&self, object: &mut Value) -> ExtractedValues {
         let mut taken = ExtractedValues::default();
         let Some(opened) = self.opened.as_ref().filter(|_| is_secret(object)) else { return taken };
+        let is_opened = |text: &str| {
+            opened.index.can_contain(text.as_bytes()) || opened.index.is_short_value(text.as_bytes())
+        };
         each_text(object, |text| {
-            if text.contains('$') && opened.index.can_contain(text.as_bytes()) {
+            if text.contains('$') && is_opened(text) {
                 let name = format!("{PLACEHOLDER_PREFIX}{}", taken.0.len());
                 taken.0.push(Zeroizing::new(std::mem::replace(text, name)));
             }
@@ -189,5 +192,37 @@ fn each_text(object: &mut Value, mut visit: impl FnMut(&mut String)) {
                 visit(text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn opened_values_are_taken_out_while_variables_are_put_in_however_short_they_are() {
+        let values = ["$$", "${", "canary-${STAGE}", "${a}"]
+            .map(|value| (Arc::from("patch.yaml"), Zeroizing::new(value.as_bytes().to_vec())));
+        let index = PlaintextIndex::new(&values).unwrap();
+        let opened = Some(OpenedValues { index, keys: SealKeys::default() });
+        let inputs = OpenedInputs { opened, ..OpenedInputs::default() };
+        let original = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "$$"},
+            "stringData": {"a": "$$", "b": "${", "c": "canary-${STAGE}", "d": "${STAGE}", "e": "x$$y", "f": "${a}"}});
+        let mut object = original.clone();
+        let taken = inputs.take_values(&mut object);
+        let left: Vec<&Value> = ["d", "e"]
+            .iter()
+            .map(|key| &object["stringData"][*key])
+            .chain([&object["metadata"]["name"]])
+            .collect();
+        assert_eq!(left, ["${STAGE}", "x$$y", "$$"]);
+        for key in ["a", "b", "c", "f"] {
+            let text = object["stringData"][key].as_str().unwrap();
+            assert!(text.starts_with(PLACEHOLDER_PREFIX), "{key}");
+        }
+        taken.put_back(&mut object);
+        assert_eq!(object, original);
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct PlaintextIndex {
     files: Vec<Arc<str>>,
     /// Indicates for each value whether it is in the clear beside the encrypted files.
     known: Vec<bool>,
+    /// The shorter values that look as if they had variables.
+    short: HashSet<[u8; MIN_VALUE]>,
     /// The bytes that may still be compared.
     left: AtomicU64,
 }
@@ -92,6 +94,7 @@ impl PlaintextIndex {
             forms: Vec::new(),
             files: Vec::new(),
             known: Vec::new(),
+            short: HashSet::new(),
             left: MAX_COMPARED_BYTES.into(),
         };
         let mut seen: HashSet<&[u8]> = HashSet::new();
@@ -102,6 +105,7 @@ impl PlaintextIndex {
                 if text.len() >= MIN_VALUE && seen.insert(text) {
                     index.add(file, text)?;
                 }
+                index.short.extend(short_value(text).filter(|_| text.contains(&b'$')));
             }
         }
         index.add_lines(values, &seen);
@@ -199,6 +203,11 @@ impl PlaintextIndex {
         self.files.get(found?)
     }
 
+    /// Returns whether a text is one of the shorter values that look as if they had variables.
+    pub(super) fn is_short_value(&self, text: &[u8]) -> bool {
+        short_value(text.trim_ascii()).is_some_and(|value| self.short.contains(&value))
+    }
+
     /// Returns whether a text has such a value, or may have one.
     pub(super) fn can_contain(&self, text: &[u8]) -> bool {
         self.find(text).is_some() || self.is_exhausted()
@@ -219,6 +228,15 @@ impl PlaintextIndex {
             (form.boundary == MatchBoundary::Anywhere || is_word).then_some(form)
         })
     }
+}
+
+/// Returns a value that is too short to be looked for, with its length in front.
+fn short_value(value: &[u8]) -> Option<[u8; MIN_VALUE]> {
+    let mut short = [0; MIN_VALUE];
+    let (length, bytes) = short.split_first_mut()?;
+    bytes.get_mut(..value.len())?.copy_from_slice(value);
+    *length = u8::try_from(value.len()).ok()?;
+    Some(short)
 }
 
 /// Returns the ways in which a text has a value: as it is, as a number, and in base64.
@@ -294,6 +312,26 @@ mod tests {
         let long = "0123456789".repeat(20);
         check(&long, &format!("a{long}"), true);
         check(&long, &long[..199], false);
+    }
+
+    #[test]
+    fn a_short_value_that_looks_like_a_variable_is_known_by_itself_alone() {
+        let found = index(&["$$", "${a", " $ \n", "a$b=\nMODE=$1\n", "abc", "${abc}"]);
+        for (text, expected) in [
+            ("$$", true),
+            ("$$\n", true),
+            ("${a", true),
+            ("$", true),
+            ("$1", true),
+            ("$2", false),
+            ("$$$", false),
+            ("x $$ y", false),
+            ("abc", false),
+            ("${abc}", false),
+            ("", false),
+        ] {
+            assert_eq!(found.is_short_value(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

@@ -297,7 +297,8 @@ impl BuiltObjects {
         let (mut all, mut warnings) = (self.plain, self.warnings);
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
-            let (objects, notices) = translate_hooks(objects, &namespace, UnnamedNamespace::Source)
+            // kustomize takes no object without a name, so none is named by its release here.
+            let (objects, notices) = translate_hooks(objects, "", &namespace, UnnamedNamespace::Source)
                 .map_err(RenderError::Refused)?;
             warnings.extend(log_notices(notices));
             all.extend(objects);

@@ -443,7 +443,9 @@ impl SnapshotRenderer for SourceRenderer {
     }
 
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
-        self.render_revision(request)
+        let rendered = self.render_revision(request);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).parsed.shrink();
+        rendered
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::decryption::{Decrypter, OpenedInput, lacks_key};
 use super::render_cipher::{RootCipher, SealFault, is_secret};
-use super::sops::{SealingSecret, SopsFormat, is_encrypted};
+use super::sops::{FileSeal, SealingSecret, SopsFormat, is_encrypted};
 use super::variables::{HolderBody, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
 use crate::manifest::read_documents;
@@ -38,13 +38,18 @@ impl SealKeys {
     #[must_use]
     pub(super) fn with_keys(mut self, others: &Self) -> Self {
         for (secret, holders) in others.secrets.iter().zip(&others.holders) {
-            self.add(secret.clone(), holders.clone());
+            self.add(FileSeal { secret: secret.clone(), holders: holders.clone() });
         }
         self
     }
 
+    /// Returns how many they are.
+    pub(super) const fn len(&self) -> usize {
+        self.secrets.len()
+    }
+
     /// Adds the key of a file. Copies of one file have one key.
-    pub(super) fn add(&mut self, secret: SealingSecret, holders: Value) {
+    pub(super) fn add(&mut self, FileSeal { secret, holders }: FileSeal) {
         if !self.secrets.contains(&secret) {
             self.secrets.push(secret);
             self.holders.push(holders);
@@ -102,12 +107,12 @@ impl HolderReading {
         };
         if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
-                Ok(OpenedInput { plaintext, secret, holders, .. }) => {
+                Ok(OpenedInput { plaintext, seals, .. }) => {
                     let opened = bodies_of(file, &plaintext, Some(BlobId::of(bytes)));
                     // A ConfigMap beside them stays closed: its values may be put in anywhere.
                     bodies.retain(|body| !is_wanted(body));
                     bodies.extend(opened.into_iter().filter(is_wanted));
-                    self.keys.add(secret, holders);
+                    seals.into_iter().for_each(|seal| self.keys.add(seal));
                 }
                 Err(found) => self.faults.push(*found),
             }

@@ -382,15 +382,21 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     let site = TestNamespace::new("sops-holder");
     let identity = Identity::new();
     let holder = |value: &str| identity.encrypt(&yaml::secret("tokens", "TOKEN", value));
+    let in_list = yaml::secret("listed", "password", "x-${TOKEN}");
     let repo = Repo::new(&[
         ("tokens.yaml", holder(CANARY)),
         ("plain.yaml", yaml::secret("plain", "password", "x-${TOKEN}")),
         ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
         ("app/secret.yaml", yaml::secret("rendered", "password", "${TOKEN}")),
+        ("list.yaml", format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", indented(&in_list))),
+        ("top/kustomization.yaml", "helmCharts: [{name: part, releaseName: a}]\n".to_owned()),
+        ("top/charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n".to_owned()),
+        ("top/charts/part/templates/secret.yaml", yaml::secret("of-chart", "password", "${TOKEN}")),
         ("shown.yaml", yaml::config_map("shown", "key", "${TOKEN}")),
         ("other.yaml", yaml::config_map("other", "key", "one")),
     ]);
-    let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+    let Renderers { kustomize, helm } = Renderers::find().unwrap();
+    let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
     let text = site.configuration(repo.path(), &programs);
     let text = format!("{}\n  substituteFrom: [{{kind: Secret, name: tokens}}]\n", text.trim_end());
     let begin = |identity: &Identity| {
@@ -402,6 +408,8 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     let mut daemon = begin(&identity);
     until("the plain one is there", || password(&site, "plain") == expected(&format!("x-{CANARY}")));
     until("the rendered one is there", || password(&site, "app-rendered") == expected(CANARY));
+    until("that of the list is there", || password(&site, "listed") == expected(&format!("x-{CANARY}")));
+    until("that of the chart is there", || password(&site, "of-chart") == expected(CANARY));
     site.await_data("other", "key", "one");
     // Where everybody may read it, it is refused.
     daemon.says(&["WARN", "shown.yaml"]);
@@ -417,6 +425,8 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     repo.change("tokens.yaml", &holder(&second));
     until("the new value is there", || password(&site, "plain") == expected(&format!("x-{second}")));
     until("it is rendered too", || password(&site, "app-rendered") == expected(&second));
+    until("the list has it", || password(&site, "listed") == expected(&format!("x-{second}")));
+    until("the chart has it", || password(&site, "of-chart") == expected(&second));
 
     // Drift is repaired from what is stored, and people see masks.
     site.api.delete(&site.at("Secret", "app-rendered"));
@@ -429,8 +439,17 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
     daemon.stop();
     assert!(!daemon.full_log().contains(CANARY));
-    for form in [CANARY.to_owned(), STANDARD.encode(CANARY), STANDARD.encode(format!("x-{second}"))] {
-        assert_absent(site.state.path(), &form);
+    // What begins with it, whatever follows: three bytes are four signs of base64.
+    let begins = STANDARD.encode(&CANARY[..CANARY.len() / 3 * 3]);
+    let prefixed = format!("x-{CANARY}");
+    let begins_prefixed = STANDARD.encode(&prefixed[..prefixed.len() / 3 * 3]);
+    assert!(STANDARD.encode(&second).starts_with(&begins));
+    for form in [CANARY, &begins, &begins_prefixed] {
+        assert_absent(site.state.path(), form);
+    }
+    let stored = git_objects(site.state.path());
+    for name in ["plain", "listed", "app-rendered", "of-chart"] {
+        assert!(stored.contains(&format!("\"name\":\"{name}\"")), "{name} is not stored as it was rendered");
     }
 
     // Another identity opens nothing: all stays as it is.
@@ -440,5 +459,14 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     repo.change("other.yaml", &yaml::config_map("other", "key", "three"));
     site.await_data("other", "key", "three");
     assert_eq!(password(&site, "plain"), expected(&format!("x-{second}")));
-    assert_eq!(password(&site, "app-rendered"), expected(&second));
+    for (name, value) in
+        [("app-rendered", &second), ("of-chart", &second), ("listed", &format!("x-{second}"))]
+    {
+        assert_eq!(password(&site, name), expected(value), "{name}");
+    }
+}
+
+/// Indents the lines of a text behind the first, as an item of a list.
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
 }

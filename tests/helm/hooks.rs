@@ -79,6 +79,21 @@ fn a_job_is_another_one_when_its_release_changes() {
 }
 
 #[test]
+fn a_hook_whose_name_the_server_would_make_up_has_the_same_one_in_each_release() {
+    let job = job("migrate-", "pre-install,pre-upgrade", "0").replace("  name: ", "  generateName: ");
+    let chart = Chart::of(&[("web/values.yaml", "image: a\n"), ("web/templates/job.yaml", &job)], &[]);
+    let names = |image: &str| {
+        let values = rhumb::testing::input::helm::ValuesSource::Inline(format!("image: {image}"));
+        let options = HelmOptions { values: vec![values], ..options() };
+        let objects = chart.render(&options).unwrap().objects;
+        objects.iter().map(|object| object.body["metadata"]["name"].clone()).collect::<Vec<_>>()
+    };
+    let found = names("a");
+    assert!(found.len() == 1 && found[0].as_str().unwrap().starts_with("migrate-"), "{found:?}");
+    assert_eq!(names("b"), found);
+}
+
+#[test]
 fn items_of_a_list_are_hooks_and_objects_as_others_are() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: key}\n  \
                 stringData: {a: {{ randAlphaNum 20 }}}\n- apiVersion: batch/v1\n  kind: Job\n  metadata:\n    \

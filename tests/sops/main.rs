@@ -166,6 +166,21 @@ fn yaml_opens_under_every_rule_as_sops_opens_it() {
 }
 
 #[test]
+fn documents_that_were_encrypted_each_by_itself_open_as_sops_opens_each() {
+    let workshop = Workshop::new();
+    let (mut sealed, mut plain) = (Vec::new(), Vec::new());
+    for (rule, number) in RULES.iter().zip(0..) {
+        let name = format!("{number}.yaml");
+        assert!(workshop.encrypt(&name, DOCUMENT.as_bytes(), rule), "{rule}");
+        sealed.push(fs::read_to_string(workshop.path(&name)).unwrap());
+        plain.push(String::from_utf8(workshop.decrypt(&name).unwrap()).unwrap());
+    }
+    fs::write(workshop.path("all.yaml"), sealed.join("---\n")).unwrap();
+    assert!(workshop.decrypt("all.yaml").is_none(), "sops takes the metadata of the first for all");
+    assert_eq!(String::from_utf8(workshop.open("all.yaml").unwrap()).unwrap(), plain.join("---\n"));
+}
+
+#[test]
 fn json_dotenv_and_binary_open_as_sops_opens_them() {
     let workshop = Workshop::new();
     let json = r#"{"kind": "Secret", "data": {"a": "x\u0000<&>\u2028", "b": [1, -2.50, 1e30, true, null, {}, []]},

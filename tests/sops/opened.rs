@@ -233,8 +233,7 @@ fn of_a_binary_file_its_data_alone_is_taken() {
 fn what_is_in_the_clear_is_shown_and_variables_leave_values_alone() {
     let workshop = Workshop::new();
     workshop.encrypt_as("app/db.env", "STAGE=production\nPASSWORD=canary-${STAGE}\n", "dotenv");
-    let patch =
-        "apiVersion: v1\nkind: Secret\nmetadata:\n    name: db\nstringData:\n    password: canary-${STAGE}\n";
+    let patch = "apiVersion: v1\nkind: Secret\nmetadata:\n    name: db\nstringData:\n    password: canary-${STAGE}\n    pin: $$\n";
     assert!({
         workshop.write("app/patch.yaml", "");
         workshop.encrypt("app/patch.yaml", patch.as_bytes(), DATA)
@@ -262,7 +261,7 @@ fn what_is_in_the_clear_is_shown_and_variables_leave_values_alone() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let items = shown["objects"].as_array().unwrap();
     let db = items.iter().find(|item| item["metadata"]["name"] == "db").unwrap();
-    assert_eq!(db["stringData"], json!({"stage": "test", "password": "canary-${STAGE}"}));
+    assert_eq!(db["stringData"], json!({"stage": "test", "password": "canary-${STAGE}", "pin": "$$"}));
     let env = items.iter().find(|item| item["metadata"]["name"] != "db").unwrap();
     assert_eq!(
         env["data"],

@@ -11,8 +11,9 @@ use tar::{Archive, Entry, EntryType};
 
 use super::reference::{ChartFile, ChartReference};
 use super::version::is_same_version;
+use crate::input::helm::scalar_text;
 use crate::input::kustomize::printable;
-use crate::manifest::{PlacedValue, read_first_document};
+use crate::manifest::read_first_document;
 
 /// The file that makes a folder a chart.
 const CHART_FILE: &str = "Chart.yaml";
@@ -187,24 +188,19 @@ impl UnpackedFolder {
         let other = |key, found: &str, expected: &str| {
             Err(UnpackError::OtherChart { key, found: printable(found), expected: printable(expected) })
         };
-        let (name, version) = (text(root, "name"), text(root, "version"));
+        let (name, version) = (scalar_text(root, "name"), scalar_text(root, "version"));
         let top = self.top.as_deref().unwrap_or_default();
         if name != chart.name {
-            return other("name", name, &chart.name);
+            return other("name", &name, &chart.name);
         }
         if top != name {
-            return other("folder", top, name);
+            return other("folder", top, &name);
         }
-        if !is_same_version(version, &chart.version) {
-            return other("version", version, &chart.version);
+        if !is_same_version(&version, &chart.version) {
+            return other("version", &version, &chart.version);
         }
         Ok(())
     }
-}
-
-fn text<'a>(root: &'a PlacedValue, key: &str) -> &'a str {
-    let entry = root.entries().iter().find(|entry| entry.key == key);
-    entry.and_then(|entry| entry.value.text()).unwrap_or_default()
 }
 
 /// Returns the word for an entry that is neither file nor folder.

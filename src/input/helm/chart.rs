@@ -136,7 +136,7 @@ fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
 /// Returns a scalar as helm reads it where a text is needed. A number is its text, in the digits
 /// that a float of 32 bits needs. Thus `1.10` is 1.1. A truth value is none here: no name and no
 /// version is one.
-fn scalar_text(value: &PlacedValue, key: &str) -> String {
+pub(crate) fn scalar_text(value: &PlacedValue, key: &str) -> String {
     match entry(value, key).map(|entry| &entry.value.node) {
         Some(PlacedNode::Scalar(Value::String(text))) => text.clone(),
         Some(PlacedNode::Scalar(Value::Number(number))) => match number.as_i64() {

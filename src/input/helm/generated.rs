@@ -209,12 +209,17 @@ fn finding(object: &ChartObject, message: String) -> Diagnostic {
     Diagnostic::error(origin, "generated-value", message)
 }
 
-/// Returns an object's kind, namespace and name, as people write it.
+/// Returns an object's kind, namespace and name, as people write it. An object without a name has
+/// its `generateName` there.
 pub(super) fn name_of(body: &Value) -> String {
     let text = |path: &[&str]| printable(text_at(body, path));
     let namespace = text(&["metadata", "namespace"]);
     let separator = if namespace.is_empty() { "" } else { "/" };
-    format!("{} {namespace}{separator}{}", text(&["kind"]), text(&["metadata", "name"]))
+    let name = match text(&["metadata", "name"]) {
+        name if name.is_empty() => text(&["metadata", "generateName"]),
+        name => name,
+    };
+    format!("{} {namespace}{separator}{name}", text(&["kind"]))
 }
 
 /// The JSON pointers of what differs.

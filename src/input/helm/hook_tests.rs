@@ -38,7 +38,7 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
 
 /// Returns each object by its name, with the names of those that it waits for.
 fn order(objects: Vec<ChartObject>) -> Vec<String> {
-    let (objects, _) = translate(objects, "prod", UnnamedNamespace::Release).unwrap();
+    let (objects, _) = translate(objects, "web", "prod", UnnamedNamespace::Release).unwrap();
     let waits = |object: &ChartObject| {
         let names = annotation_text(&object.body, DEPENDS_ON);
         let names = names.split(", ").map(|name| name.rsplit('/').next().unwrap());
@@ -48,7 +48,7 @@ fn order(objects: Vec<ChartObject>) -> Vec<String> {
 }
 
 fn translated(objects: Vec<ChartObject>) -> Result<Vec<ChartObject>, String> {
-    let translated = translate(objects, "prod", UnnamedNamespace::Release);
+    let translated = translate(objects, "web", "prod", UnnamedNamespace::Release);
     let text = |found: &Diagnostic| format!("{}: {}", found.code, found.message);
     translated.map(|(objects, _)| objects).map_err(|found| found.iter().map(text).collect())
 }
@@ -164,7 +164,7 @@ fn an_object_is_named_as_the_annotation_wants_it() {
         definition,
         web,
     ];
-    let (objects, _) = translate(hooks, "prod", UnnamedNamespace::Release).unwrap();
+    let (objects, _) = translate(hooks, "web", "prod", UnnamedNamespace::Release).unwrap();
     assert_eq!(
         annotation_text(&objects[6].body, DEPENDS_ON),
         "Secret/own, batch/namespaces/prod/Job/a, /namespaces/elsewhere/ConfigMap/b, \
@@ -184,7 +184,7 @@ fn a_job_runs_again_when_its_release_changes() {
         config.generated = vec!["/data/token".to_owned()];
         let job = object("Job", "migrate", "pre-install,pre-upgrade", "");
         let (objects, notices) =
-            translate(vec![web, secret, config, job], "prod", UnnamedNamespace::Release).unwrap();
+            translate(vec![web, secret, config, job], "web", "prod", UnnamedNamespace::Release).unwrap();
         assert_eq!(notices, []);
         objects[0].body.clone()
     };
@@ -199,9 +199,50 @@ fn a_job_runs_again_when_its_release_changes() {
 }
 
 #[test]
+fn a_hook_without_a_name_gets_one_that_the_others_wait_for() {
+    let nameless = |kind: &str, hook: &str| {
+        let mut object = object(kind, "", hook, "");
+        object.body["metadata"]["generateName"] = "migrate-".into();
+        object.body["metadata"].as_object_mut().unwrap().remove("name");
+        object
+    };
+    let run = |image: &str| {
+        let mut web = object("Deployment", "web", "", "");
+        web.body["spec"] = json!({"image": image});
+        let hooks = ["pre-install,pre-upgrade", "pre-install"].map(|hook| nameless("Job", hook));
+        translated([web].into_iter().chain(hooks).collect()).unwrap()
+    };
+    let objects = run("a");
+    let names = |objects: &[ChartObject]| {
+        let name = |object: &ChartObject| text_at(&object.body, &["metadata", "name"]).to_owned();
+        objects.iter().map(name).collect::<Vec<_>>()
+    };
+    let found = names(&objects);
+    assert!(found[0].starts_with("migrate-") && found[1].starts_with("migrate-"), "{found:?}");
+    assert!(found[0] != found[1] && found[2] == "web", "{found:?}");
+    assert_eq!(objects[0].body["metadata"].get("generateName"), None);
+    let awaited = format!("batch/namespaces/prod/Job/{}, batch/namespaces/prod/Job/{}", found[0], found[1]);
+    assert_eq!(annotation_text(&objects[2].body, DEPENDS_ON), awaited);
+    // The next release has the same Jobs. The first of them runs again, and the second does not.
+    let next = run("b");
+    assert_eq!(names(&next), found);
+    let is_same = |number: usize| {
+        let template = |objects: &[ChartObject]| objects[number].body["spec"]["template"].clone();
+        template(&objects) == template(&next)
+    };
+    assert_eq!([is_same(0), is_same(1)], [false, true]);
+    // An object that is no hook keeps its own way: helm takes none without a name.
+    let mut plain = nameless("Job", "");
+    plain.body["metadata"].as_object_mut().unwrap().remove("annotations");
+    let body = plain.body.clone();
+    assert_eq!(translated(vec![plain]).unwrap()[0].body, body);
+}
+
+#[test]
 fn what_only_an_installation_runs_is_left_alone_afterwards() {
     let (objects, notices) =
-        translate(vec![object("Job", "a", "pre-install", "")], "prod", UnnamedNamespace::Release).unwrap();
+        translate(vec![object("Job", "a", "pre-install", "")], "web", "prod", UnnamedNamespace::Release)
+            .unwrap();
     assert_eq!(notices, []);
     assert_eq!(
         objects[0].body,
@@ -216,6 +257,7 @@ fn what_is_not_run_as_by_helm_is_reported() {
     let check = |hook: &str, order: &[&str], notices: &[&str]| {
         let (objects, findings) = translate(
             vec![object("Secret", "web", "", ""), object("ConfigMap", "a", hook, "")],
+            "web",
             "prod",
             UnnamedNamespace::Release,
         )
@@ -286,7 +328,10 @@ fn a_release_without_hooks_stays_as_it_is() {
     let mut kept = object("Secret", "kept", "", "");
     annotate(&mut kept.body, "helm.sh/resource-policy", "keep");
     let objects = vec![object("Deployment", "web", "", ""), kept];
-    assert_eq!(translate(objects.clone(), "prod", UnnamedNamespace::Release), Ok((objects, Vec::new())));
+    assert_eq!(
+        translate(objects.clone(), "web", "prod", UnnamedNamespace::Release),
+        Ok((objects, Vec::new()))
+    );
 }
 
 #[test]
@@ -296,7 +341,8 @@ fn a_name_leaves_the_namespace_open_where_the_source_gives_it() {
         if !namespace.is_empty() {
             first.body["metadata"]["namespace"] = namespace.into();
         }
-        let (objects, _) = translate(vec![object("ConfigMap", "b", "", ""), first], "prod", unnamed).unwrap();
+        let (objects, _) =
+            translate(vec![object("ConfigMap", "b", "", ""), first], "web", "prod", unnamed).unwrap();
         assert_eq!(annotation_text(&objects[1].body, DEPENDS_ON), expected, "{unnamed:?} {namespace}");
     };
     check(UnnamedNamespace::Source, "", "batch/namespaces//Job/a");

@@ -23,6 +23,7 @@ use crate::source::HOOK_NOT_RUN;
 
 use super::generated::name_of;
 use super::hook_events::{HOOK_ANNOTATION, HookEvent, HookEvents};
+use super::hook_names::GivenHookNames;
 use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
@@ -47,12 +48,14 @@ pub(crate) fn is_never_run(body: &Value) -> bool {
 }
 
 /// Makes objects among others of the hooks of a release, which are in the order in which helm
-/// prints them. Returns also what a person should know of them.
+/// prints them. A hook without a name gets one that follows from that of the release. Returns also
+/// what a person should know of them.
 ///
 /// # Errors
 /// Fails where the objects would wait for each other in more names than may be written on them.
 pub(crate) fn translate(
     objects: Vec<ChartObject>,
+    release_name: &str,
     namespace: &str,
     unnamed: UnnamedNamespace,
 ) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), Vec<Diagnostic>> {
@@ -78,8 +81,10 @@ pub(crate) fn translate(
     // helm prints them by kind, and runs those of one weight by name: the kind decides last.
     let name = |object: &ChartObject| text_at(&object.body, &["metadata", "name"]).to_owned();
     hooks.sort_by_cached_key(|(phase, weight, _, object)| (*phase, *weight, name(object)));
-    let mut steps = HookSteps::default();
+    let (mut steps, mut names) = (HookSteps::default(), GivenHookNames::of_release(release_name));
     for (phase, weight, events, mut object) in hooks {
+        let content = hashed_content(&object);
+        names.name(&mut object.body, &content);
         take_words(&mut object.body);
         if is_pod(&object.body) {
             notices.push(notice(
@@ -217,23 +222,25 @@ pub(super) fn annotate(body: &mut Value, key: &str, text: &str) {
 /// Returns the hash of a release, over all its objects. It leaves out what must not be shown of
 /// Secrets, and what is another one at each render.
 fn release_hash<'a>(objects: impl Iterator<Item = &'a ChartObject>) -> ContentHash {
-    let body = |object: &ChartObject| {
-        let mut body = object.body.clone();
-        for path in &object.generated {
-            if let Some(value) = body.pointer_mut(path) {
-                *value = Value::Null;
-            }
+    ContentHash::of(&objects.map(hashed_content).collect())
+}
+
+/// Returns the part of an object that the hash of its release follows from.
+fn hashed_content(object: &ChartObject) -> Value {
+    let mut body = object.body.clone();
+    for path in &object.generated {
+        if let Some(value) = body.pointer_mut(path) {
+            *value = Value::Null;
         }
-        if is_made_once(&object.body)
-            || (text_at(&body, &["kind"]) == "Secret" && text_at(&body, &["apiVersion"]) == "v1")
-        {
-            let keys = ["data", "stringData"]
-                .map(|field| value_at(&body, &[field]).and_then(Value::as_object).map(keys_of));
-            return json!([text_at(&body, &["kind"]), value_at(&body, &["metadata", "name"]), keys]);
-        }
-        body
-    };
-    ContentHash::of(&objects.map(body).collect())
+    }
+    if is_made_once(&object.body)
+        || (text_at(&body, &["kind"]) == "Secret" && text_at(&body, &["apiVersion"]) == "v1")
+    {
+        let keys = ["data", "stringData"]
+            .map(|field| value_at(&body, &[field]).and_then(Value::as_object).map(keys_of));
+        return json!([text_at(&body, &["kind"]), value_at(&body, &["metadata", "name"]), keys]);
+    }
+    body
 }
 
 fn keys_of(map: &Map<String, Value>) -> Vec<String> {

@@ -15,6 +15,7 @@ mod command;
 mod error_finding;
 mod generated;
 mod hook_events;
+mod hook_names;
 mod hook_order;
 mod hooks;
 mod ignore;
@@ -28,7 +29,7 @@ mod shifted_time;
 mod trace;
 
 pub(crate) use archive::{PackError, pack_fetched};
-pub(crate) use chart::CHART_FILE;
+pub(crate) use chart::{CHART_FILE, scalar_text};
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
 pub(crate) use closure::{ChartUser, MissingChart};

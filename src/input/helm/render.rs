@@ -97,8 +97,9 @@ pub async fn render_chart<T: FileTree>(
     files: &T,
 ) -> Result<ChartRender, ChartError> {
     let printed = print_chart(host, chart, options, files).await?;
-    let (mut objects, notices) = hooks::translate(printed.objects, &options.namespace, options.objects)
-        .map_err(|findings| ChartError::Refused { findings })?;
+    let (mut objects, notices) =
+        hooks::translate(printed.objects, &options.release, &options.namespace, options.objects)
+            .map_err(|findings| ChartError::Refused { findings })?;
     let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(notices).collect();
     if options.objects == UnnamedNamespace::Release {
         name_namespace(&mut objects, &options.namespace);

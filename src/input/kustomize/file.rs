@@ -7,7 +7,7 @@ use crate::manifest::{
 };
 use crate::object::{Diagnostic, ManifestOrigin};
 
-use super::chart_field::{self, ChartFields};
+use super::chart_field::{self, ChartField, ChartFields};
 use super::patch::{self, NamedObject, PatchSelector};
 use super::plugin;
 
@@ -147,7 +147,25 @@ impl Kustomization {
     pub fn faults(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
         placed_in(&self.faults, file)
     }
+
+    /// Returns about how many bytes of memory it takes, where its text has so many.
+    pub(super) fn memory_size(&self, text_bytes: usize) -> usize {
+        let named: usize = self.patches.iter().map(|patch| patch.names.len()).sum();
+        let items = self.references.len() * size_of::<FileReference>()
+            + self.patches.len() * (size_of::<PatchUse>() + size_of::<PatchSelector>())
+            + named * size_of::<NamedObject>()
+            + self.generated.len() * size_of::<(String, TextPosition)>()
+            + self.charts.charts.len() * size_of::<ChartField>()
+            + self.unsupported.len() * size_of::<(UnsupportedFeature, TextPosition)>()
+            + self.faults.len() * size_of::<Diagnostic>();
+        // The name of a patch is kept twice. Values are a tree with much around each text.
+        let has_values = self.charts.charts.iter().any(|chart| chart.values.is_some());
+        size_of::<Self>() + items + text_bytes * if has_values { VALUES_FACTOR } else { 2 }
+    }
 }
+
+/// The memory that values take, in bytes for each byte of their text.
+const VALUES_FACTOR: usize = 20;
 
 /// The fields of a kustomization, as `kustomize` 5 knows them.
 const KNOWN_FIELDS: [&str; 33] = [

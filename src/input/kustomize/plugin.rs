@@ -57,6 +57,14 @@ impl PluginConfig {
     pub(super) fn faults(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
         placed_in(&self.faults, file)
     }
+
+    /// Returns about how many bytes of memory it takes, where its text has so many.
+    pub(super) fn memory_size(&self, text_bytes: usize) -> usize {
+        let items = self.references.len() * size_of::<FileReference>()
+            + self.unsupported.len() * size_of::<(UnsupportedFeature, TextPosition)>()
+            + self.faults.len() * size_of::<Diagnostic>();
+        size_of::<Self>() + items + text_bytes
+    }
 }
 
 /// Adds what one configuration reads, or that it is a program. The place of a configuration that is

@@ -4,12 +4,13 @@ use zeroize::Zeroizing;
 
 use crate::manifest::YamlNodeId;
 
+use super::FileKey;
 use super::document::OpenedDocuments;
 use super::error::SopsError;
 use super::leaves::{Leaf, LeafVisitor, walk};
 use super::rules::EncryptionRule;
 use super::splice::{TextEdit, has_comments};
-use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue};
+use super::value::{ENCRYPTED_PREFIX, OpenedValue, SealedValue};
 
 /// Key paths that are tried for one comment. It belongs to a mapping before or behind it.
 const MAX_COMMENT_ATTEMPTS: usize = 64;
@@ -30,7 +31,7 @@ pub(super) fn write_comment(comment: &str) -> Zeroizing<String> {
 /// Opens the comments of a file that are outside what is replaced already.
 pub(super) fn open_comments(
     documents: &OpenedDocuments<'_>,
-    key: &DataKey,
+    keys: &[FileKey],
     edits: &[TextEdit],
 ) -> Vec<TextEdit> {
     let text = documents.text;
@@ -52,6 +53,7 @@ pub(super) fn open_comments(
             .get(..at)
             .is_none_or(|before| before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']));
         let Ok(value) = SealedValue::parse(sealed) else { continue };
+        let Some(key) = documents.key_at(at, keys) else { continue };
         if inside || !begins {
             continue;
         }

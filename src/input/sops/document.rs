@@ -16,10 +16,12 @@ use super::metadata::{AgeEntry, SopsMetadata};
 use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
 use super::positions::MarkCursor;
 use super::value::{DataKey, OpenedValue, SealedValue};
-use super::{OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
+use super::{FileKey, OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
 
 /// The key of the only value of a binary file.
 const DATA_KEY: &str = "data";
+/// The key of the MAC in the metadata.
+const MAC_KEY: &str = "mac";
 /// Levels below `sops`.
 const MAX_METADATA_DEPTH: usize = 6;
 
@@ -27,6 +29,8 @@ const MAX_METADATA_DEPTH: usize = 6;
 pub(super) struct OpenedDocument<'f> {
     pub(super) source: PlacedDocument<'f>,
     pub(super) leaves: Vec<OpenedLeaf>,
+    /// The number of its data key among those of the file.
+    key: usize,
 }
 
 /// The documents of a file in the open, and the digest of what they say.
@@ -47,11 +51,57 @@ impl OpenedDocuments<'_> {
 
     pub(super) fn plaintext(
         &self,
-        key: &DataKey,
+        keys: &[FileKey],
         layout: PlaintextLayout,
     ) -> Result<Zeroizing<Vec<u8>>, SopsError> {
-        splice::plaintext(self, key, layout)
+        splice::plaintext(self, keys, layout)
     }
+
+    /// Returns the key of the document around an offset of the text.
+    pub(super) fn key_at<'k>(&self, offset: usize, keys: &'k [FileKey]) -> Option<&'k DataKey> {
+        let start =
+            |document: &OpenedDocument<'_>| document.source.text.as_ptr().addr() - self.text.as_ptr().addr();
+        let next = self.documents.partition_point(|document| start(document) <= offset);
+        let document = self.documents.get(next.saturating_sub(1))?;
+        keys.get(document.key).map(|key| &key.key)
+    }
+}
+
+/// Documents of a file that were encrypted together.
+struct DocumentGroup {
+    metadata: SopsMetadata,
+    line: u32,
+    /// Their number.
+    count: usize,
+}
+
+/// Returns the documents of a file in groups. SOPS writes the same metadata into each document of a
+/// file. Another MAC begins a file that was encrypted by itself, and put behind the one before.
+fn document_groups(
+    file: NamedFile<'_>,
+    documents: &[PlacedDocument<'_>],
+) -> Result<Vec<DocumentGroup>, SopsError> {
+    let mut groups: Vec<DocumentGroup> = Vec::new();
+    for PlacedDocument { tree, .. } in documents {
+        match groups.last_mut() {
+            Some(last) if written_mac(tree).is_none_or(|mac| mac == last.metadata.mac) => last.count += 1,
+            _ => {
+                let (metadata, line) = metadata(file, tree)?;
+                groups.push(DocumentGroup { metadata, line, count: 1 });
+            }
+        }
+    }
+    if groups.is_empty() {
+        return Err(SopsError::Metadata { at: file.line(0), fault: MetadataFault::Missing });
+    }
+    Ok(groups)
+}
+
+/// Returns the MAC in the metadata of a document.
+fn written_mac<'t>(tree: &'t DocumentTree<'_>) -> Option<&'t str> {
+    let find = |node, name: &str| tree.pairs(node).find(|(key, _)| tree.text(*key) == name);
+    let (_, sops) = find(DocumentTree::ROOT_YAML_NODE, SOPS_KEY)?;
+    find(sops, MAC_KEY).map(|(_, mac)| tree.text(mac))
 }
 
 /// Reads the documents of a file.
@@ -74,7 +124,7 @@ pub(super) fn is_encrypted(text: &str, format: SopsFormat) -> bool {
     })
 }
 
-/// Opens a file.
+/// Opens a file. Documents that were encrypted each by itself are opened so.
 pub(super) fn open<'f>(
     file: NamedFile<'f>,
     text: &'f str,
@@ -82,22 +132,25 @@ pub(super) fn open<'f>(
     identities: &AgeIdentities,
 ) -> Result<OpenedFile<'f>, SopsError> {
     let sources = read(text, format).map_err(|fault| file.syntax(fault))?;
-    let (metadata, line) = metadata(file, &sources)?;
-    let key = data_key(file, line, &metadata, identities)?;
-    let mut state = OpeningState::new(&metadata);
-    let mut cursor = MarkCursor::new(text);
-    let mut documents = Vec::with_capacity(sources.len());
-    for source in sources {
-        let mut opener =
-            DocumentOpener::new(file, &source.tree, &key, &metadata.rule, &mut state, &mut cursor);
-        walk(file, &source.tree, &metadata.rule, &mut opener)?;
-        let leaves = opener.finish();
-        documents.push(OpenedDocument { source, leaves });
+    let groups = document_groups(file, &sources)?;
+    let (mut state, mut cursor) = (OpeningState::new(), MarkCursor::new(text));
+    let (mut documents, mut keys) = (Vec::with_capacity(sources.len()), Vec::new());
+    let (mut sources, mut budget) = (sources.into_iter(), AttemptBudget::new());
+    for DocumentGroup { metadata, line, count } in groups {
+        let key = data_key(file, line, &metadata, identities, &mut budget)?;
+        state.begin_mac(&metadata);
+        for source in sources.by_ref().take(count) {
+            let mut opener =
+                DocumentOpener::new(file, &source.tree, &key, &metadata.rule, &mut state, &mut cursor);
+            walk(file, &source.tree, &metadata.rule, &mut opener)?;
+            let leaves = opener.finish();
+            documents.push(OpenedDocument { source, leaves, key: keys.len() });
+        }
+        verify_mac(file, line, &metadata, &key, state.take_mac())?;
+        keys.push(FileKey { key, entries: metadata.entries });
     }
-    let (mac, digest) = state.finish();
-    verify_mac(file, line, &metadata, &key, mac)?;
-    let documents = OpenedDocuments { file, text, format, documents, digest };
-    Ok(OpenedFile { key, entries: metadata.entries, content: OpenedContent::Documents(documents) })
+    let documents = OpenedDocuments { file, text, format, documents, digest: state.finish() };
+    Ok(OpenedFile { keys, content: OpenedContent::Documents(documents) })
 }
 
 /// Opens a file that is one value in an object of JSON.
@@ -106,9 +159,9 @@ pub(super) fn open_binary<'f>(
     text: &'f str,
     identities: &AgeIdentities,
 ) -> Result<OpenedFile<'f>, SopsError> {
-    let OpenedFile { key, entries, content } = open(file, text, SopsFormat::Binary, identities)?;
+    let OpenedFile { keys, content } = open(file, text, SopsFormat::Binary, identities)?;
     let OpenedContent::Documents(mut documents) = content else {
-        return Ok(OpenedFile { key, entries, content });
+        return Ok(OpenedFile { keys, content });
     };
     let form = || SopsError::Form { at: file.line(0), form: "no binary data below `data`" };
     let document = documents.documents.first_mut().ok_or_else(form)?;
@@ -129,13 +182,12 @@ pub(super) fn open_binary<'f>(
         Some(_) => return Err(form()),
     };
     let values = vec![bytes.clone()];
-    Ok(OpenedFile { key, entries, content: OpenedContent::Bytes { bytes, values } })
+    Ok(OpenedFile { keys, content: OpenedContent::Bytes { bytes, values } })
 }
 
-/// Returns the metadata of a file, and its line.
-fn metadata(file: NamedFile<'_>, documents: &[PlacedDocument<'_>]) -> Result<(SopsMetadata, u32), SopsError> {
+/// Returns the metadata of a document, and its line.
+fn metadata(file: NamedFile<'_>, tree: &DocumentTree<'_>) -> Result<(SopsMetadata, u32), SopsError> {
     let missing = SopsError::Metadata { at: file.line(0), fault: MetadataFault::Missing };
-    let Some(tree) = documents.first().map(|document| &document.tree) else { return Err(missing) };
     let mut found = tree.pairs(DocumentTree::ROOT_YAML_NODE).filter(|(key, _)| tree.text(*key) == SOPS_KEY);
     let Some((key, value)) = found.next() else { return Err(missing) };
     let line = tree.mark(key).line;
@@ -175,11 +227,12 @@ pub(super) fn data_key(
     line: u32,
     metadata: &SopsMetadata,
     identities: &AgeIdentities,
+    budget: &mut AttemptBudget,
 ) -> Result<DataKey, SopsError> {
     if metadata.entries.is_empty() {
         return Err(SopsError::NotSupported { at: file.line(line), names: metadata.others.join(" and ") });
     }
-    entry_key(&file.line(line), &metadata.entries, identities)
+    entry_key(&file.line(line), &metadata.entries, identities, budget)
 }
 
 /// Finds the data key among the entries for its recipients.
@@ -187,15 +240,15 @@ pub(super) fn entry_key(
     at: &ManifestOrigin,
     entries: &[AgeEntry],
     identities: &AgeIdentities,
+    budget: &mut AttemptBudget,
 ) -> Result<DataKey, SopsError> {
     let at = || at.clone();
     let own: Vec<String> = identities.recipients().collect();
     let is_own = |recipient: &str| own.iter().any(|own| own == recipient);
     let (first, then): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_own(&entry.recipient));
-    let mut budget = AttemptBudget::new();
     let mut broken = None;
     for entry in first.into_iter().chain(then) {
-        match age::open(&entry.armored, identities, &mut budget) {
+        match age::open(&entry.armored, identities, budget) {
             Ok(Some(key)) => {
                 let fault = SopsError::Metadata { at: at(), fault: MetadataFault::DataKey };
                 return DataKey::new(&key).ok_or(fault);

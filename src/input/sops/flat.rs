@@ -5,14 +5,14 @@ use zeroize::Zeroizing;
 
 use crate::manifest::TextMark;
 
-use super::age::AgeIdentities;
+use super::age::{AgeIdentities, AttemptBudget};
 use super::document::{data_key, verify_mac};
 use super::error::{MetadataFault, SopsError};
 use super::leaves::{MAX_MATCHED_CHARS, NamedFile};
 use super::metadata::SopsMetadata;
 use super::opening::{OpeningState, path_excerpt};
 use super::value::{ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
-use super::{OpenedContent, OpenedFile, comments};
+use super::{FileKey, OpenedContent, OpenedFile, comments};
 
 const SOPS_PREFIX: &str = "sops_";
 /// The signs by which keys of the metadata name a member of a mapping, and an item of a list.
@@ -79,8 +79,9 @@ pub(super) fn open<'f>(
     })?;
     let fault = |fault| SopsError::Metadata { at: file.line(0), fault };
     let metadata = metadata(&lines).and_then(|sops| SopsMetadata::read(&sops)).map_err(fault)?;
-    let key = data_key(file, 0, &metadata, identities)?;
-    let (mut state, mut matched) = (OpeningState::new(&metadata), 0);
+    let key = data_key(file, 0, &metadata, identities, &mut AttemptBudget::new())?;
+    let (mut state, mut matched) = (OpeningState::new(), 0);
+    state.begin_mac(&metadata);
     // It never grows again, which would leave copies behind.
     let mut out = Zeroizing::new(Vec::with_capacity(text.len() * 2 + 1));
     let mut values = Vec::new();
@@ -126,9 +127,9 @@ pub(super) fn open<'f>(
         }
         out.push(b'\n');
     }
-    verify_mac(file, 0, &metadata, &key, state.finish().0)?;
+    verify_mac(file, 0, &metadata, &key, state.take_mac())?;
     let content = OpenedContent::Bytes { bytes: out, values };
-    Ok(OpenedFile { key, entries: metadata.entries, content })
+    Ok(OpenedFile { keys: vec![FileKey { key, entries: metadata.entries }], content })
 }
 
 fn escape_breaks(value: &[u8], out: &mut Vec<u8>) {

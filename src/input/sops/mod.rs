@@ -36,6 +36,7 @@ pub(crate) use error::{SopsError, text_excerpt};
 pub(crate) use object::{object_key, open_object};
 pub(crate) use value::{DataKey, SealingSecret, is_sealed, is_sealed_comment};
 
+use age::AttemptBudget;
 use document::OpenedDocuments;
 use error::MetadataFault;
 use leaves::NamedFile;
@@ -82,10 +83,24 @@ pub enum PlaintextLayout {
 
 /// A file whose MAC fits.
 pub struct OpenedFile<'f> {
-    key: DataKey,
-    /// The data key, encrypted for each recipient.
-    entries: Vec<AgeEntry>,
+    /// Its data key; several where it was put together of files that were encrypted each by itself.
+    keys: Vec<FileKey>,
     content: OpenedContent<'f>,
+}
+
+/// A data key.
+struct FileKey {
+    key: DataKey,
+    /// The same, encrypted for each recipient.
+    entries: Vec<AgeEntry>,
+}
+
+/// The secret for seals over what is made of a file.
+pub(crate) struct FileSeal {
+    /// The secret, which follows from the data key.
+    pub(crate) secret: SealingSecret,
+    /// The data key as it is encrypted for each recipient.
+    pub(crate) holders: Value,
 }
 
 enum OpenedContent<'f> {
@@ -100,9 +115,18 @@ impl fmt::Debug for OpenedFile<'_> {
 }
 
 impl OpenedFile<'_> {
-    /// Returns the key of its values, for what a renderer made of them.
-    pub fn into_key(self) -> DataKey {
-        self.key
+    /// Returns the keys of its values, for what a renderer made of them.
+    pub fn into_keys(self) -> Vec<DataKey> {
+        self.keys.into_iter().map(|key| key.key).collect()
+    }
+
+    /// Returns the secrets for seals over what is made of it.
+    pub(crate) fn into_seals(self) -> Vec<FileSeal> {
+        let seal = |FileKey { key, entries }: FileKey| FileSeal {
+            secret: key.into_sealing_secret(),
+            holders: entries.iter().map(AgeEntry::to_value).collect(),
+        };
+        self.keys.into_iter().map(seal).collect()
     }
 
     /// Returns what was encrypted, each value by itself. A boolean is left out: it gives nothing
@@ -114,11 +138,6 @@ impl OpenedFile<'_> {
         }
     }
 
-    /// Returns the data key as it is encrypted for each recipient.
-    pub(crate) fn holders(&self) -> Value {
-        self.entries.iter().map(AgeEntry::to_value).collect()
-    }
-
     /// Returns the file in the open. The reader of its format gives of it what was encrypted.
     ///
     /// # Errors
@@ -126,7 +145,7 @@ impl OpenedFile<'_> {
     /// When a value has no form in the format, or the file has one that SOPS does not write.
     pub fn plaintext(&self, layout: PlaintextLayout) -> Result<Zeroizing<Vec<u8>>, SopsError> {
         match &self.content {
-            OpenedContent::Documents(documents) => documents.plaintext(&self.key, layout),
+            OpenedContent::Documents(documents) => documents.plaintext(&self.keys, layout),
             OpenedContent::Bytes { bytes, .. } => Ok(bytes.clone()),
         }
     }
@@ -196,7 +215,8 @@ pub(crate) fn sealing_secret(
         return Err(fault(MetadataFault::TooManyRecipients));
     }
     let entries: Vec<AgeEntry> = entries.iter().filter_map(AgeEntry::read).collect();
-    document::entry_key(at, &entries, identities).map(DataKey::into_sealing_secret)
+    let key = document::entry_key(at, &entries, identities, &mut AttemptBudget::new());
+    key.map(DataKey::into_sealing_secret)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::manifest::json_number;
 use crate::object::ManifestOrigin;
 
-use super::age::AgeIdentities;
+use super::age::{AgeIdentities, AttemptBudget};
 use super::document::data_key;
 use super::error::{MetadataFault, SopsError};
 use super::leaves::{NamedFile, SOPS_KEY};
@@ -61,7 +61,7 @@ pub(crate) fn object_key(
     let faulty = |fault| SopsError::Metadata { at: at.clone(), fault };
     let sops = object.get(SOPS_KEY).ok_or_else(|| faulty(MetadataFault::Missing))?;
     let metadata = SopsMetadata::read(sops).map_err(faulty)?;
-    data_key(NamedFile(&at.file), at.line, &metadata, identities)
+    data_key(NamedFile(&at.file), at.line, &metadata, identities, &mut AttemptBudget::new())
 }
 
 struct ObjectOpener<'k> {

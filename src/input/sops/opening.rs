@@ -55,17 +55,27 @@ pub(super) struct OpeningState {
 }
 
 impl OpeningState {
-    pub(super) fn new(metadata: &SopsMetadata) -> Self {
-        let mut mac = Sha512::new();
-        if metadata.only_encrypted {
-            mac.update(ENCRYPTED_ONLY_MAC_START);
-        }
+    pub(super) fn new() -> Self {
         Self {
-            mac,
-            only_encrypted: metadata.only_encrypted,
+            mac: Sha512::new(),
+            only_encrypted: false,
             digest: ContentDigest::new(),
             work: WorkBudget(MAX_FILE_DECRYPTION_BYTES),
         }
+    }
+
+    /// Begins the MAC of documents with this metadata.
+    pub(super) fn begin_mac(&mut self, metadata: &SopsMetadata) {
+        self.mac = Sha512::new();
+        self.only_encrypted = metadata.only_encrypted;
+        if metadata.only_encrypted {
+            self.mac.update(ENCRYPTED_ONLY_MAC_START);
+        }
+    }
+
+    /// Returns the MAC of the documents since it was begun.
+    pub(super) fn take_mac(&mut self) -> Sha512 {
+        std::mem::take(&mut self.mac)
     }
 
     /// Opens the value of a key path, or takes it as it is. Adds it to the MAC.
@@ -100,9 +110,9 @@ impl OpeningState {
         }
     }
 
-    /// Returns the MAC, and the digest of the content.
-    pub(super) fn finish(self) -> (Sha512, [u8; 32]) {
-        (self.mac, self.digest.finish())
+    /// Returns the digest of the content.
+    pub(super) fn finish(self) -> [u8; 32] {
+        self.digest.finish()
     }
 }
 

@@ -14,9 +14,9 @@ use super::leaves::{Leaf, LeafVisitor, NamedFile, PlaintextValue, SOPS_KEY, walk
 use super::opening::{ContentDigest, LeafContext, OpenedLeaf};
 use super::positions::{MarkCursor, line_end, line_start};
 use super::rules::EncryptionRule;
-use super::value::{DataKey, OpenedValue, SealedValueFault};
+use super::value::{OpenedValue, SealedValueFault};
 use super::writing::{self, WrittenScalar, YamlContext};
-use super::{PlaintextLayout, SopsFormat};
+use super::{FileKey, PlaintextLayout, SopsFormat};
 
 /// A part of the text, and what takes its place.
 pub(super) struct TextEdit {
@@ -27,7 +27,7 @@ pub(super) struct TextEdit {
 /// Writes the documents in the open.
 pub(super) fn plaintext(
     documents: &OpenedDocuments<'_>,
-    key: &DataKey,
+    keys: &[FileKey],
     layout: PlaintextLayout,
 ) -> Result<Zeroizing<Vec<u8>>, SopsError> {
     let mut edits = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn plaintext(
         splice.metadata(&mut cursor, &mut edits);
     }
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
-    let with_comments = comments::open_comments(documents, key, &edits);
+    let with_comments = comments::open_comments(documents, keys, &edits);
     let has_comments = !with_comments.is_empty();
     let attempts = [Some(with_comments).filter(|_| has_comments), Some(Vec::new())];
     for comments in attempts.into_iter().flatten() {
@@ -53,7 +53,7 @@ pub(super) fn plaintext(
     }
     match layout {
         // SOPS writes some texts so that nobody reads them as they were.
-        PlaintextLayout::Sops => plaintext(documents, key, PlaintextLayout::SameLines),
+        PlaintextLayout::Sops => plaintext(documents, keys, PlaintextLayout::SameLines),
         PlaintextLayout::SameLines => Err(SopsError::Unwritable { at: documents.file.line(0) }),
     }
 }

@@ -21,6 +21,8 @@ use crate::source::{
     SourceSettings,
 };
 
+mod failures;
+
 const SERVER: &str = "repository: 'https://charts.example.org'";
 
 fn snapshot(files: &[(&str, &'static str)]) -> Snapshot {

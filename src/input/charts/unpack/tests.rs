@@ -195,6 +195,24 @@ fn it_is_the_one_folder_of_the_chart_that_was_asked_for() {
 }
 
 #[test]
+fn a_number_as_name_or_version_is_what_helm_reads_in_it() {
+    #[track_caller]
+    fn check(name: &str, version: &str, expected: Result<usize, &str>) {
+        let text = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
+        let wanted = ChartReference { name: "2048".into(), version: "1".into(), ..reference() };
+        let archive = archive(&[file("2048/Chart.yaml", &text)]);
+        let files = unpack(&archive, &wanted, UnpackLimits::default()).map(|files| files.len());
+        assert_eq!(files.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+    check("2048", "1", Ok(1));
+    check("'2048'", "'1'", Ok(1));
+    check("0x800", "1.0", Ok(1));
+    check("2049", "1", Err("its name is \"2049\", and \"2048\" was asked for"));
+    check("true", "1", Err("its name is \"\", and \"2048\" was asked for"));
+    check("2048", "1.1", Err("its version is \"1.1\", and \"1\" was asked for"));
+}
+
+#[test]
 fn what_is_too_large_ends_by_count() {
     let limits = UnpackLimits { archive: 1 << 20, total: 100_000, file: 5_000, entries: 20 };
     let check = |archive: &[u8], expected: &str| {

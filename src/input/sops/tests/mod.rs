@@ -1,3 +1,4 @@
+mod documents;
 mod objects;
 mod refusals;
 pub(crate) mod sealing;
