@@ -233,6 +233,46 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     assert_eq!(gvk(&job).api_version(), "batch/v1");
 }
 
+// Whoever may create Jobs could keep the wanted one from ever running.
+#[test]
+fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_written_it() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
+    let now = Instant::now();
+    let check = |is_sealed: bool, written: Option<u64>, has_ended: bool| {
+        let mut engine = engine(&[SET], &[job.group_kind()]);
+        engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
+        if let Some(uid) = written {
+            engine.record_lookup(&job, DirectView::Absent);
+            let action = engine.decide(&job, now).action;
+            assert!(matches!(action, Action::Apply(_)), "{action:?}");
+            let live = World::live(&job, &WorldObject::settled(wanted.hash, "r1", uid));
+            let result = ActionResult::Applied(WriteResult { live });
+            engine.record_result(&job, &action, result, now);
+        }
+        let mut live = World::live(&job, &WorldObject::settled(wanted.hash, "r1", 5));
+        live.finished = true;
+        if !is_sealed {
+            let release = live.release.take().unwrap();
+            live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));
+        }
+        for version in [10, 11] {
+            live.rv = ResourceVersion(version);
+            engine.observe_object(&job, live.clone());
+        }
+        let recorded = engine.source(FIRST).inventory.as_ref().unwrap().finished.contains_key(&job);
+        engine.observe_absence(&job);
+        engine.record_lookup(&job, DirectView::Absent);
+        let is_left = engine.decide(&job, now).action == Action::Nothing;
+        assert_eq!((recorded, is_left), (has_ended, has_ended), "{is_sealed} {written:?}");
+    };
+    check(true, None, true);
+    check(false, None, false);
+    check(false, Some(5), true);
+    // Another one has its name by now.
+    check(false, Some(4), false);
+}
+
 #[test]
 fn letting_a_held_rollout_go_is_a_restart() {
     let object = |spec: serde_json::Value| {
