@@ -142,9 +142,14 @@ impl Harness {
     pub(super) fn carry_out(&mut self) {
         self.engine.carry_out_orders();
         for undo in self.engine.undo_requests().cloned().collect::<Vec<_>>() {
-            let past = self.past(&undo);
-            self.handle(Input::UndoTarget { token: undo.token, past });
+            self.answer_undo(undo);
         }
+    }
+
+    /// Answers the lookup of the target of an undo.
+    pub(super) fn answer_undo(&mut self, undo: UndoRequest) {
+        let past = self.past(&undo);
+        self.handle(Input::UndoTarget { token: undo.token, past });
     }
 
     /// Writes an order, as `<token> <verb> [argument]`, into the orders object, which its watch
