@@ -380,6 +380,8 @@ mod tests {
         // A confirmation names one revision, and spares it nothing but where it comes from.
         check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Single);
         check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
+        let ranges = [VerifiedCommits::Head, VerifiedCommits::Range].map(|of| guard(of, None).is_of_range());
+        assert_eq!(ranges, [false, true]);
     }
 
     #[test]

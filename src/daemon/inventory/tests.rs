@@ -175,6 +175,20 @@ fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here()
     check(Some(&named("/srv/b and /srv/a")), Some("/srv/b and /srv/a"), false);
 }
 
+#[test]
+fn the_accepted_revision_of_an_inventory_is_known_to_the_engine() {
+    let (first, second) = ("a".repeat(40), "b".repeat(40));
+    let inventory = InventoryObject {
+        data: [("accepted".to_owned(), first.clone())].into(),
+        annotations: [(annotations::ACCEPT.to_owned(), second)].into(),
+        ..InventoryObject::default()
+    };
+    let accepted =
+        |inventory: Option<&InventoryObject>| read(inventory, "/srv/a", &HashCiphers::default()).accepted;
+    assert_eq!(accepted(Some(&inventory)), Some(Revision::new(&first)));
+    assert_eq!([accepted(Some(&InventoryObject::default())), accepted(None)], [None, None]);
+}
+
 /// Returns a source that wants `ConfigMap shop/a`, and has `ConfigMap depot/b` still.
 pub(super) fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
