@@ -10,6 +10,7 @@ use finished_jobs::{ended_jobs, finished_text, parse_finished};
 pub(crate) use kept::kept_objects;
 pub(super) use kept::{KEPT_KEY, kept_text};
 
+use super::accepted_revision::{accepted_revision, is_recorded};
 use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
@@ -260,6 +261,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
             other => (other != location).then(|| other.into()),
         },
         lacks_location: !made_from.is_empty() && !is_among(location, made_from),
+        accepted: accepted_revision(inventory),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         kept: kept_objects(inventory),
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
@@ -507,6 +509,11 @@ impl InventoryStore {
             let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));
             inventory.kinds.contains(kind) && named
         })
+    }
+
+    /// Returns whether the inventory, as last read, records the revision that was accepted last.
+    pub(super) fn has_accepted_revision(&self) -> bool {
+        is_recorded(self.inventory.inventory(), self.accepted_revision.as_ref())
     }
 }
 

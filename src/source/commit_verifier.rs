@@ -83,6 +83,12 @@ impl CommitVerifier {
         Self { verification: verification.clone(), source, shown_location, verification_record: None }
     }
 
+    /// Returns whether each commit since the accepted revision must be signed, so that the next one
+    /// is judged by that.
+    pub(super) fn is_of_range(&self) -> bool {
+        self.verification.commits == VerifiedCommits::Range
+    }
+
     /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted_revision(&self) -> Option<&Revision> {
         self.verification_record

@@ -18,7 +18,8 @@ use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{
-    HashCipherStatus, Input, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites,
+    HashCipherStatus, Input, Inventory, ObjectCounts, ResourceVersion, SourceId, SourceLifecycle,
+    SourceWrites,
 };
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
@@ -33,6 +34,11 @@ const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Returns whether an inventory cannot be read because its name is that of somebody's own data.
 fn is_foreign(error: &cluster::ClusterError) -> bool {
     *error.fault() == cluster::ClusterFault::NoInventory
+}
+
+/// Returns whether an inventory names the location of its source, and the kinds of these objects.
+fn names_all_of(inventory: &Inventory, objects: &ObjectCounts) -> bool {
+    !inventory.lacks_location && objects.kinds().all(|kind| inventory.kinds.contains(kind))
 }
 
 impl Reconciler {
@@ -89,10 +95,10 @@ impl Reconciler {
                         .take_over_record(source, self.records.inventories[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new
-                // kind.
+                // kind, or an accepted revision.
                 let store = &mut self.records.inventories[source];
                 let declared = self.engine.view().source(source).manifests.object_counts();
-                if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
+                if !names_all_of(&recorded, declared) || !store.has_accepted_revision() {
                     store.need = InventoryNeed::Growth;
                 }
                 let kinds =
@@ -247,6 +253,7 @@ impl Reconciler {
                 .kinds
                 .extend(self.engine.view().source(source).manifests.object_counts().kinds().cloned());
             inventory.lacks_location = false;
+            inventory.accepted.clone_from(&self.engine.view().source(source).head);
         }
         inventory
     }
@@ -364,7 +371,7 @@ impl Reconciler {
             self.records.inventories[source].inventory.inventory(),
         ) && self.has_status_record(source)
             && self.has_opt_out_record(source)
-            && self.has_accepted_revision_to_record(source)
+            && self.records.inventories[source].has_accepted_revision()
     }
 
     /// Returns whether a source that could not be read yet is to be made known to the others: it
@@ -397,11 +404,6 @@ impl Reconciler {
     /// Notes a revision that the inventory is to record as accepted.
     pub(super) fn note_accepted_revision(&mut self, source: SourceId, revision: Revision) {
         self.records.inventories[source].accepted_revision = Some(revision);
-    }
-
-    fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {
-        let store = &self.records.inventories[source];
-        accepted_revision::is_recorded(store.inventory.inventory(), store.accepted_revision.as_ref())
     }
 
     /// Returns whether an inventory that is there has the status of its source.

@@ -151,6 +151,10 @@ impl Engine {
                 .find(unnamed)
                 .and_then(|before| self.unhealthy_dependency(source, before));
         }
+        // Else whoever serves the commits could go back to one before it.
+        if self.sources[source].unrecorded_revision().is_some() {
+            return Some(Reason::Inventory(self.sources[source].name.clone()));
+        }
         let is_released_with = self.released_with(source, desired);
         // Content in force has its references. Data that only restart it are checked by
         // `config_blocker`.
