@@ -492,6 +492,22 @@ fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
     assert!(!is_current(engine.view(), FIRST, Some(&lacking)), "it ended with another content");
 }
 
+// A rollback may bring what the newest revision does not name.
+#[test]
+fn an_inventory_is_not_current_that_lacks_the_kind_or_the_namespace_of_what_is_wanted() {
+    let (mut engine, _) = having_one_too_many();
+    engine.poll(Instant::now());
+    let check = |change: &dyn Fn(&mut InventoryObject), expected: bool| {
+        let mut inventory = to_write(&engine);
+        change(&mut inventory);
+        assert_eq!(is_current(engine.view(), SourceId::new(0), Some(&inventory)), expected, "{inventory:?}");
+    };
+    check(&|_| (), true);
+    check(&|inventory| inventory.kinds.clear(), false);
+    check(&|inventory| inventory.namespaces.retain(|name| name != "shop"), false);
+    check(&|inventory| inventory.namespaces.retain(|name| name != "depot"), true);
+}
+
 #[test]
 fn an_inventory_is_not_current_that_lacks_what_came_of_an_order() {
     use crate::engine::{Order, OrderReach, OrderVerb};

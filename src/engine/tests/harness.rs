@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::world::{FIRST, SET, World, budget};
+use super::world::{FIRST, SET, World, budget, naming};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, Gvk, ObjectId, Revision};
@@ -77,11 +77,10 @@ impl Harness {
         let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
         let inventory = Inventory {
-            kinds: kinds.clone().into(),
             rejections,
             acknowledged: self.world.acknowledged.clone(),
             paused: self.world.paused.clone(),
-            ..Inventory::default()
+            ..naming(kinds.clone())
         };
         let (orders, ledger) = (self.world.orders.clone(), self.world.ledger.clone());
         let wall = jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch);

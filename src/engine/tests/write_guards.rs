@@ -8,9 +8,9 @@ use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, 
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId, Revision};
 
-// Nobody would ever look for an object of a kind that no inventory names.
+// Nobody would ever look for an object of a kind, or in a namespace, that no inventory names.
 #[test]
-fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
+fn nothing_is_written_before_the_inventory_names_its_kind_its_namespace_and_its_location() {
     let a = config("a");
     let check = |change: &dyn Fn(&mut Inventory)| {
         let mut harness = Harness::new(3);
@@ -27,6 +27,7 @@ fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
         assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
     };
     check(&|inventory| inventory.kinds.clear());
+    check(&|inventory| inventory.namespaces.clear());
     check(&|inventory| inventory.lacks_location = true);
 }
 
