@@ -4,6 +4,7 @@
 //! `Input::Inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::accepted_revision;
@@ -36,9 +37,12 @@ fn is_foreign(error: &cluster::ClusterError) -> bool {
     *error.fault() == cluster::ClusterFault::NoInventory
 }
 
-/// Returns whether an inventory names the location of its source, and the kinds of these objects.
+/// Returns whether an inventory names the location of its source, and the kinds and namespaces of
+/// these objects.
 fn names_all_of(inventory: &Inventory, objects: &ObjectCounts) -> bool {
-    !inventory.lacks_location && objects.kinds().all(|kind| inventory.kinds.contains(kind))
+    !inventory.lacks_location
+        && objects.kinds().all(|kind| inventory.kinds.contains(kind))
+        && objects.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
 }
 
 impl Reconciler {
@@ -249,9 +253,10 @@ impl Reconciler {
     /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.view().source(source).writes == SourceWrites::Observed {
-            inventory
-                .kinds
-                .extend(self.engine.view().source(source).manifests.object_counts().kinds().cloned());
+            let declared = self.engine.view().source(source).manifests.object_counts();
+            inventory.kinds.extend(declared.kinds().cloned());
+            let watched = declared.namespaces().filter(|name| self.engine.view().is_watching(source, name));
+            inventory.namespaces.extend(watched.map(Arc::<str>::from));
             inventory.lacks_location = false;
             inventory.accepted.clone_from(&self.engine.view().source(source).head);
         }

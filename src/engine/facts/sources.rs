@@ -18,7 +18,7 @@ use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, Unre
 pub(crate) struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
     pub kinds: BTreeSet<GroupKind>,
-    /// Namespaces that it names, as early.
+    /// Namespaces that it names: each before the first object in it is written.
     pub namespaces: BTreeSet<Arc<str>>,
     /// The location that it was made from, where that is not the source's location now.
     pub other_location: Option<Arc<str>>,
@@ -243,6 +243,12 @@ impl SourceState {
     /// Returns the number of live objects in its inventory, by kind and namespace.
     pub(crate) fn live_counts(&self) -> &ObjectCounts {
         &self.live_counts
+    }
+
+    /// Returns the number of objects that it wants, by kind and namespace. A rollback may want what
+    /// its newest revision does not name.
+    pub(crate) fn desired_counts(&self) -> &ObjectCounts {
+        &self.desired_counts
     }
 
     /// Returns the counts of the objects that it wants, to be kept up.
