@@ -36,8 +36,8 @@ const STATE_ANNOTATIONS: [&str; 3] = [
 
 /// The longest entry of ours that is kept, in bytes: that of a thousand fields has some 50 KiB.
 ///
-/// Whoever applies an object under our name may make it longer. Of a longer one nothing counts as
-/// ours, so the object is written again, which leaves only what we send in it.
+/// Somebody who applies an object under our name may make it longer. Of a longer one nothing counts
+/// as ours, so the object is written again, which leaves only what we send in it.
 pub(super) const MAX_OUR_FIELDS_BYTES: usize = 256 << 10;
 
 /// The longest group, kind and name of an autoscaler's target, in bytes. Nothing has a longer one.

@@ -229,7 +229,7 @@ fn an_autoscaler_tells_its_target() {
     assert_eq!(target(json!({ "kind": "Deployment" })), None);
 }
 
-// Whoever applies an object under our name chooses how long our entry is.
+// Somebody who applies an object under our name chooses how long our entry is.
 #[test]
 fn an_entry_of_ours_is_kept_up_to_its_bound_and_counts_as_none_beyond_it() {
     let check = |bytes: usize, is_kept: bool| {

@@ -203,7 +203,7 @@ pub(crate) struct ObjectEntry {
     /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
-    /// moment. Whoever may create Jobs can make one that only looks so, which does not count.
+    /// moment. Others can make a Job that only looks so, which does not count.
     pub ended: Option<Box<ContentHash>>,
     /// The rejection of the content that the newest revision asks for, with the content in its
     /// place.

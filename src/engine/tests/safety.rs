@@ -230,7 +230,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     assert_eq!(gvk(&job).api_version(), "batch/v1");
 }
 
-// Whoever may create Jobs could keep the wanted one from ever running.
+// Somebody who may create Jobs could keep the wanted one from ever running.
 #[test]
 fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_written_it() {
     let job = id("batch", "Job", "shop", "migrate");

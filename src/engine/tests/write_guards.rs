@@ -31,7 +31,7 @@ fn nothing_is_written_before_the_inventory_names_its_kind_its_namespace_and_its_
     check(&|inventory| inventory.lacks_location = true);
 }
 
-// Whoever serves the commits could go back to one that is older than what was applied.
+// The server of the commits could go back to one that is older than what was applied.
 #[test]
 fn a_revision_that_is_to_be_recorded_as_accepted_changes_nothing_before_it_is() {
     let (a, b) = (config("a"), config("b"));
@@ -54,7 +54,7 @@ fn a_revision_that_is_to_be_recorded_as_accepted_changes_nothing_before_it_is() 
         let why = "nothing is pruned until the inventory records revision r2 as accepted";
         let waits = PruneDecision::Defer(why.into());
         assert_eq!(harness.engine.unready_blocker(FIRST) == Some(waits), !is_done, "{recorded:?}");
-        // What is in force is defended meanwhile.
+        // Accepted content is defended meanwhile.
         harness.world.log.clear();
         harness.world.drift(&a);
         harness.settle();
