@@ -220,7 +220,7 @@ fn room_left(inventory: &InventoryObject) -> usize {
 }
 
 /// Returns whether an inventory names the kinds and namespaces of all that is to be written.
-fn names_targets(engine: View<'_>, source: SourceId, inventory: &InventoryObject) -> bool {
+fn is_naming_targets(engine: View<'_>, source: SourceId, inventory: &InventoryObject) -> bool {
     let targets = engine.source(source).desired_counts();
     targets.kinds().all(|kind| inventory.kinds.contains(kind))
         && targets.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
@@ -238,7 +238,7 @@ pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&
             return false;
         }
     }
-    inventory.is_none_or(|inventory| names_targets(engine, source, inventory))
+    inventory.is_none_or(|inventory| is_naming_targets(engine, source, inventory))
         && engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
         && engine.next_confirmed(source).is_none()

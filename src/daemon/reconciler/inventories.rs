@@ -39,7 +39,7 @@ fn is_foreign(error: &cluster::ClusterError) -> bool {
 
 /// Returns whether an inventory names the location of its source, and the kinds and namespaces of
 /// these objects.
-fn names_all_of(inventory: &Inventory, objects: &ObjectCounts) -> bool {
+fn is_naming_all(inventory: &Inventory, objects: &ObjectCounts) -> bool {
     !inventory.lacks_location
         && objects.kinds().all(|kind| inventory.kinds.contains(kind))
         && objects.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
@@ -102,7 +102,7 @@ impl Reconciler {
                 // kind, or an accepted revision.
                 let store = &mut self.records.inventories[source];
                 let declared = self.engine.view().source(source).manifests.object_counts();
-                if !names_all_of(&recorded, declared) || !store.has_accepted_revision() {
+                if !is_naming_all(&recorded, declared) || !store.has_accepted_revision() {
                     store.need = InventoryNeed::Growth;
                 }
                 let kinds =

@@ -61,7 +61,7 @@ impl Engine {
     pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            // A plan writes none.
+            // A plan writes no inventory.
             let is_named = |inventory: &Inventory, namespace: &str| {
                 self.blockers.mode == DecisionMode::Plan || inventory.namespaces.contains(namespace)
             };
