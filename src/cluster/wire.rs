@@ -33,6 +33,16 @@ const STATE_ANNOTATIONS: [&str; 3] = [
     "volume.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
 ];
+
+/// The longest entry of ours that is kept, in bytes: that of a thousand fields has some 50 KiB.
+///
+/// Somebody who applies an object under our name may make it longer. Of a longer one nothing counts
+/// as ours, so the object is written again, which leaves only what we send in it.
+pub(super) const MAX_OUR_FIELDS_BYTES: usize = 256 << 10;
+
+/// The longest group, kind and name of an autoscaler's target, in bytes. Nothing has a longer one.
+pub(super) const MAX_TARGET_NAME_BYTES: usize = 253;
+
 /// A decoder of objects for an informer.
 pub(super) trait WireDecoder: Clone + Send + Sync + 'static {
     /// The record.
@@ -143,7 +153,10 @@ impl LiveDecoder {
             release: None,
             release_serial: 0,
             unproven_release,
-            our_fields: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
+            our_fields: ours
+                .and_then(|entry| entry.fields_v1)
+                .filter(|fields| fields.get().len() <= MAX_OUR_FIELDS_BYTES)
+                .map(|fields| self.interner.text(fields.get())),
             value_digest: None,
             other_managers: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
@@ -243,7 +256,7 @@ pub struct ScaleTarget {
 /// One `HorizontalPodAutoscaler`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autoscaler {
-    /// The target; none where its reference cannot be read.
+    /// The target; none where its reference cannot be read, or names what cannot be.
     pub target: Option<ScaleTarget>,
 }
 
@@ -313,7 +326,9 @@ impl WireDecoder for AutoscalerDecoder {
         let id = meta.id(&self.group_kind, &self.interner)?;
         let target = lenient_part::<ScalerSpec<'_>>(raw.spec).scale_target_ref;
         let group = target.api_version.0.split_once('/').map_or("", |(group, _)| group);
-        let known = !target.kind.0.is_empty() && !target.name.0.is_empty();
+        let is_bounded =
+            [group, &*target.kind.0, &*target.name.0].iter().all(|text| text.len() <= MAX_TARGET_NAME_BYTES);
+        let known = is_bounded && !target.kind.0.is_empty() && !target.name.0.is_empty();
         let target = known.then(|| ScaleTarget {
             id: ObjectId::new(&GroupKind::new(group, &target.kind.0), id.namespace(), &target.name.0),
         });

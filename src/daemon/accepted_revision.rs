@@ -29,7 +29,7 @@ pub(super) fn verification_anchor(
 }
 
 /// Returns what was accepted last.
-fn accepted_revision(inventory: &InventoryObject) -> Option<Revision> {
+pub(super) fn accepted_revision(inventory: &InventoryObject) -> Option<Revision> {
     inventory
         .data
         .get(ACCEPTED_KEY)

@@ -10,6 +10,7 @@ use finished_jobs::{ended_jobs, finished_text, parse_finished};
 pub(crate) use kept::kept_objects;
 pub(super) use kept::{KEPT_KEY, kept_text};
 
+use super::accepted_revision::{accepted_revision, is_recorded};
 use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
@@ -218,6 +219,13 @@ fn room_left(inventory: &InventoryObject) -> usize {
     MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
+/// Returns whether an inventory names the kinds and namespaces of all that is to be written.
+fn is_naming_targets(engine: View<'_>, source: SourceId, inventory: &InventoryObject) -> bool {
+    let targets = engine.source(source).desired_counts();
+    targets.kinds().all(|kind| inventory.kinds.contains(kind))
+        && targets.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
+}
+
 /// Returns whether the inventory records the deletions that wait as they are, and every Job that
 /// has ended.
 pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
@@ -230,7 +238,8 @@ pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&
             return false;
         }
     }
-    engine.next_rejections(source).is_none()
+    inventory.is_none_or(|inventory| is_naming_targets(engine, source, inventory))
+        && engine.next_rejections(source).is_none()
         && engine.next_acknowledged(source).is_none()
         && engine.next_confirmed(source).is_none()
         && !is_overlong(inventory)
@@ -260,6 +269,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
             other => (other != location).then(|| other.into()),
         },
         lacks_location: !made_from.is_empty() && !is_among(location, made_from),
+        accepted: accepted_revision(inventory),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         kept: kept_objects(inventory),
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
@@ -294,9 +304,9 @@ fn join_locations(location: &str, made_from: &str) -> String {
     locations.join(LOCATION_SEPARATOR)
 }
 
-/// Returns the inventory as it should be now. A kind is added before its first object is written,
-/// and removed when the last object is gone and nothing waits. None where the hash of a Secret is
-/// to be sealed, and no key is known.
+/// Returns the inventory as it should be now. A kind or namespace is added before its first object
+/// is written, and removed when the last object is gone and nothing waits. None where the hash of a
+/// Secret is to be sealed, and no key is known.
 pub(super) fn wanted_inventory(
     engine: View<'_>,
     source: SourceId,
@@ -307,16 +317,19 @@ pub(super) fn wanted_inventory(
     let mut inventory = known.cloned().unwrap_or_default();
     let state = engine.source(source);
     let (declared, members) = (state.manifests.object_counts(), state.live_counts());
-    let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
+    let targets = state.desired_counts();
+    let namespaces = declared.namespaces().chain(targets.namespaces()).chain(members.namespaces());
+    let namespaces = namespaces.map(str::to_owned);
     let unseen = UnlistedScope::of(engine, source, &inventory);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
     match mode {
         InventoryWriteMode::Grow => {
-            inventory.kinds.extend(declared.kinds().cloned());
+            inventory.kinds.extend(declared.kinds().chain(targets.kinds()).cloned());
             inventory.namespaces.extend(namespaces);
         }
         InventoryWriteMode::Exact => {
-            inventory.kinds = declared.kinds().chain(members.kinds()).cloned().chain(unseen.kinds).collect();
+            let present = targets.kinds().chain(members.kinds());
+            inventory.kinds = declared.kinds().chain(present).cloned().chain(unseen.kinds).collect();
             inventory.namespaces = namespaces.chain(unseen.namespaces).collect();
         }
     }
@@ -415,7 +428,7 @@ pub(super) enum InventoryWriteMode {
 pub(super) enum InventoryNeed {
     /// Nothing.
     Nothing,
-    /// It must name the kinds that are going to be written.
+    /// It must name the kinds and namespaces that are going to be written.
     Growth,
     /// Once nothing else is left to do, it must say exactly what is there.
     Cleanup,
@@ -507,6 +520,11 @@ impl InventoryStore {
             let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));
             inventory.kinds.contains(kind) && named
         })
+    }
+
+    /// Returns whether the inventory, as last read, records the revision that was accepted last.
+    pub(super) fn has_accepted_revision(&self) -> bool {
+        is_recorded(self.inventory.inventory(), self.accepted_revision.as_ref())
     }
 }
 

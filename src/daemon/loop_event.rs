@@ -56,7 +56,7 @@ pub(super) enum LoopEvent {
     /// Older contents were looked up.
     ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
-    UndoTargetRead(Arc<str>, Result<OlderRevision, String>),
+    UndoTargetRead(SourceId, Arc<str>, Result<OlderRevision, String>),
     /// Other folders were searched for what a source has dropped.
     FoldersSearched(SourceId, MovedObjects),
     /// Discovery answered.

@@ -8,8 +8,8 @@ use super::manifest_facts::{ReadSettings, TextInterner};
 use super::moved_objects::MovedObjectSearch;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects, OptOutPolicy,
-    PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
+    self, AcceptanceRecord, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects,
+    OptOutPolicy, PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::{Decrypter, VariableUse};
 use crate::source::{DiskSnapshot, Source};
@@ -127,8 +127,12 @@ impl SourceSetup {
         source.extent = self.extent;
         source.moved = self.moved_objects();
         source.confirmed.clone_from(&self.confirmed);
-        if let SourceFiles::Snapshot(_) = self.files {
-            source.repository = RepositoryIdentity::None;
+        match &self.files {
+            SourceFiles::Snapshot(_) => source.repository = RepositoryIdentity::None,
+            SourceFiles::Source(followed) if followed.is_range_verified() => {
+                source.acceptance = AcceptanceRecord::Required;
+            }
+            SourceFiles::Source(_) => {}
         }
         source
     }

@@ -57,7 +57,7 @@ pub(crate) enum Input {
     /// The orders object of a source was read.
     Ordered { source: SourceId, orders: Vec<Order> },
     /// The older revision of an undo was looked up; the reason in words where there is none.
-    UndoTarget { token: Arc<str>, past: Result<OlderRevision, String> },
+    UndoTarget { source: SourceId, token: Arc<str>, past: Result<OlderRevision, String> },
     /// The statements of the cluster's sources were read.
     Peers(Vec<PeerSource>),
     /// The statements of the cluster's sources cannot be read, and a plan goes on without.
@@ -177,7 +177,7 @@ impl Engine {
             Input::InventoryLocked { source } => self.lock_inventory(source),
             Input::Statement { source, statement } => self.restore_statement(source, &statement),
             Input::Ordered { source, orders } => self.take_orders(source, orders),
-            Input::UndoTarget { token, past } => self.undo_target_read(&token, past),
+            Input::UndoTarget { source, token, past } => self.undo_target_read(source, token, past),
             Input::Peers(peers) => self.handover.sources_behind = self.set_peers(peers, now),
             Input::PeersUnreadable => self.ignore_peers(),
             Input::SourceNames(names) => self.set_source_names(names),

@@ -102,7 +102,7 @@ pub(crate) use facts::release_annotation::{ReleaseAnnotation, ReleaseKey, Releas
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
-pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
+pub(crate) use facts::sources::{AcceptanceRecord, Inventory, SourceReading, SourceState, SourceWrites};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;

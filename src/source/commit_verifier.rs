@@ -83,6 +83,12 @@ impl CommitVerifier {
         Self { verification: verification.clone(), source, shown_location, verification_record: None }
     }
 
+    /// Returns whether each commit since the accepted revision must be signed, so that the next one
+    /// is judged by that.
+    pub(super) fn is_of_range(&self) -> bool {
+        self.verification.commits == VerifiedCommits::Range
+    }
+
     /// Returns the last accepted revision; none before that is known.
     pub(super) fn accepted_revision(&self) -> Option<&Revision> {
         self.verification_record
@@ -380,6 +386,8 @@ mod tests {
         // A confirmation names one revision, and spares it nothing but where it comes from.
         check(VerifiedCommits::Range, ("a", "b"), "b", VerificationRange::Single);
         check(VerifiedCommits::Range, ("a", "c"), "b", since("a"));
+        let ranges = [VerifiedCommits::Head, VerifiedCommits::Range].map(|of| guard(of, None).is_of_range());
+        assert_eq!(ranges, [false, true]);
     }
 
     #[test]

@@ -160,6 +160,11 @@ impl Source {
         self.verifier.is_some()
     }
 
+    /// Returns whether each of its commits must be signed since the one that was accepted last.
+    pub(crate) fn is_range_verified(&self) -> bool {
+        self.verifier.as_ref().is_some_and(CommitVerifier::is_of_range)
+    }
+
     /// Returns the last accepted revision of a source whose commits must be signed.
     pub(crate) fn accepted_revision(&self) -> Option<&Revision> {
         self.verifier.as_ref().and_then(CommitVerifier::accepted_revision)

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
-use crate::cluster::wire::{AutoscalerDecoder, LiveDecoder, WireDecoder, WireForm};
+use crate::cluster::wire::{
+    AutoscalerDecoder, LiveDecoder, MAX_OUR_FIELDS_BYTES, MAX_TARGET_NAME_BYTES, WireDecoder, WireForm,
+};
 use crate::engine::{
     LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, VolumeClaimRetention, WorkloadPhase,
 };
@@ -225,4 +227,42 @@ fn an_autoscaler_tells_its_target() {
     assert_eq!(target(json!({ "apiVersion": "v1", "kind": "X", "name": "y" })).as_deref(), Some("x/y"));
     assert_eq!(target(json!("text")), None);
     assert_eq!(target(json!({ "kind": "Deployment" })), None);
+}
+
+// Somebody who applies an object under our name chooses how long our entry is.
+#[test]
+fn an_entry_of_ours_is_kept_up_to_its_bound_and_counts_as_none_beyond_it() {
+    let check = |bytes: usize, is_kept: bool| {
+        let around = r#"{"f:data":{"f:":{}}}"#.len();
+        let entry = format!(r#"{{"f:data":{{"f:{}":{{}}}}}}"#, "a".repeat(bytes - around));
+        assert_eq!(entry.len(), bytes);
+        let fields = format!(r#"[{{"manager":"rhumb","operation":"Apply","fieldsV1":{entry}}}]"#);
+        let text = format!(r#"{{"metadata":{{"name":"a","namespace":"shop","managedFields":{fields}}}}}"#);
+        let (_, live) = live_of(&text).unwrap();
+        assert_eq!(live.our_fields.as_deref() == Some(&*entry), is_kept, "{bytes}");
+        assert_eq!(live.our_fields.is_some(), is_kept, "{bytes}");
+    };
+    check(1000, true);
+    check(MAX_OUR_FIELDS_BYTES, true);
+    check(MAX_OUR_FIELDS_BYTES + 1, false);
+}
+
+// No object has a longer name, and no kind.
+#[test]
+fn a_target_of_an_autoscaler_that_no_object_can_be_is_none() {
+    let decoder =
+        AutoscalerDecoder::new(&kind("autoscaling/v2", "HorizontalPodAutoscaler", "x"), &Arc::default());
+    let check = |part: &str, bytes: usize, is_target: bool| {
+        let mut reference = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+        let version = if part == "apiVersion" { "/v1" } else { "" };
+        reference[part] = json!(format!("{}{version}", "a".repeat(bytes)));
+        let metadata = json!({ "name": "h", "namespace": "shop", "resourceVersion": "1" });
+        let object = json!({ "metadata": metadata, "spec": { "scaleTargetRef": reference } });
+        let target = decoder.decode(&object.to_string()).unwrap().record.target;
+        assert_eq!(target.is_some(), is_target, "{part} of {bytes}");
+    };
+    for part in ["apiVersion", "kind", "name"] {
+        check(part, MAX_TARGET_NAME_BYTES, true);
+        check(part, MAX_TARGET_NAME_BYTES + 1, false);
+    }
 }

@@ -1,4 +1,6 @@
-//! Rejections in an inventory: their seals, and how long they stay.
+//! Rejections in an inventory: their seals, how long they stay, and what they bring back.
+
+use std::time::Instant;
 
 use super::tests::{having_one_too_many, set_inventory};
 use super::*;
@@ -78,4 +80,28 @@ fn a_rejection_is_read_and_goes_with_its_key_once_another_content_is_wanted() {
     };
     check(1, 0, true);
     check(9, 1, false);
+}
+
+// Else it would wait for ever: nothing that is declared is in its namespace.
+#[test]
+fn an_inventory_names_the_namespace_of_what_a_rollback_brings_back() {
+    let gone = id("", "ConfigMap", "ops", "brought-back");
+    let good = desired(&gone, 1, "brought-back");
+    let release = ContentRef { hash: good.hash, revision: Revision::new("r1") };
+    let rollback_target = RollbackTarget::Content(release.clone());
+    let member = UnitMember { content: None, rollback_target, restarted: None };
+    let members = [(gone.clone(), member)].into();
+    let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
+    let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "undone by hand".into() };
+    let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
+    let known = engine.view().source(FIRST).inventory.clone().unwrap();
+    set_inventory(&mut engine, Inventory { rejections: vec![rejection], ..known });
+    engine.read(FIRST, reading("r3", &[]));
+    engine.handle_now(Input::OlderContent { id: gone, release, content: Some(good) });
+    engine.poll(Instant::now());
+    for mode in [InventoryWriteMode::Grow, InventoryWriteMode::Exact] {
+        let written = wanted_inventory(engine.view(), FIRST, "/srv/a", None, mode).unwrap();
+        assert_eq!(written.kinds, [GroupKind::parse("ConfigMap")].into(), "{mode:?}");
+        assert_eq!(written.namespaces, ["ops".to_owned()].into(), "{mode:?}");
+    }
 }

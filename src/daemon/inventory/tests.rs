@@ -175,6 +175,20 @@ fn an_inventory_that_is_lost_or_names_no_location_is_not_taken_for_one_of_here()
     check(Some(&named("/srv/b and /srv/a")), Some("/srv/b and /srv/a"), false);
 }
 
+#[test]
+fn the_accepted_revision_of_an_inventory_is_known_to_the_engine() {
+    let (first, second) = ("a".repeat(40), "b".repeat(40));
+    let inventory = InventoryObject {
+        data: [("accepted".to_owned(), first.clone())].into(),
+        annotations: [(annotations::ACCEPT.to_owned(), second)].into(),
+        ..InventoryObject::default()
+    };
+    let accepted =
+        |inventory: Option<&InventoryObject>| read(inventory, "/srv/a", &HashCiphers::default()).accepted;
+    assert_eq!(accepted(Some(&inventory)), Some(Revision::new(&first)));
+    assert_eq!([accepted(Some(&InventoryObject::default())), accepted(None)], [None, None]);
+}
+
 /// Returns a source that wants `ConfigMap shop/a`, and has `ConfigMap depot/b` still.
 pub(super) fn having_one_too_many() -> (Engine, ObjectId) {
     use crate::engine::tests::world::{
@@ -476,6 +490,22 @@ fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
     assert!(!is_current(engine.view(), FIRST, Some(&lacking)));
     lacking.data.insert(FINISHED_JOBS_KEY.to_owned(), format!("ConfigMap shop/a {}\n", "0".repeat(32)));
     assert!(!is_current(engine.view(), FIRST, Some(&lacking)), "it ended with another content");
+}
+
+// A rollback may bring what the newest revision does not name.
+#[test]
+fn an_inventory_is_not_current_that_lacks_the_kind_or_the_namespace_of_what_is_wanted() {
+    let (mut engine, _) = having_one_too_many();
+    engine.poll(Instant::now());
+    let check = |change: &dyn Fn(&mut InventoryObject), expected: bool| {
+        let mut inventory = to_write(&engine);
+        change(&mut inventory);
+        assert_eq!(is_current(engine.view(), SourceId::new(0), Some(&inventory)), expected, "{inventory:?}");
+    };
+    check(&|_| (), true);
+    check(&|inventory| inventory.kinds.clear(), false);
+    check(&|inventory| inventory.namespaces.retain(|name| name != "shop"), false);
+    check(&|inventory| inventory.namespaces.retain(|name| name != "depot"), true);
 }
 
 #[test]

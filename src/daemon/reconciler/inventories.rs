@@ -4,6 +4,7 @@
 //! `Input::Inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::accepted_revision;
@@ -18,7 +19,8 @@ use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{
-    HashCipherStatus, Input, Inventory, ResourceVersion, SourceId, SourceLifecycle, SourceWrites,
+    HashCipherStatus, Input, Inventory, ObjectCounts, ResourceVersion, SourceId, SourceLifecycle,
+    SourceWrites,
 };
 use crate::object::{ErrorClass, GroupKind, Revision};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
@@ -33,6 +35,14 @@ const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Returns whether an inventory cannot be read because its name is that of somebody's own data.
 fn is_foreign(error: &cluster::ClusterError) -> bool {
     *error.fault() == cluster::ClusterFault::NoInventory
+}
+
+/// Returns whether an inventory names the location of its source, and the kinds and namespaces of
+/// these objects.
+fn is_naming_all(inventory: &Inventory, objects: &ObjectCounts) -> bool {
+    !inventory.lacks_location
+        && objects.kinds().all(|kind| inventory.kinds.contains(kind))
+        && objects.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
 }
 
 impl Reconciler {
@@ -89,10 +99,10 @@ impl Reconciler {
                         .take_over_record(source, self.records.inventories[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new
-                // kind.
+                // kind, or an accepted revision.
                 let store = &mut self.records.inventories[source];
                 let declared = self.engine.view().source(source).manifests.object_counts();
-                if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
+                if !is_naming_all(&recorded, declared) || !store.has_accepted_revision() {
                     store.need = InventoryNeed::Growth;
                 }
                 let kinds =
@@ -243,10 +253,12 @@ impl Reconciler {
     /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.view().source(source).writes == SourceWrites::Observed {
-            inventory
-                .kinds
-                .extend(self.engine.view().source(source).manifests.object_counts().kinds().cloned());
+            let declared = self.engine.view().source(source).manifests.object_counts();
+            inventory.kinds.extend(declared.kinds().cloned());
+            let watched = declared.namespaces().filter(|name| self.engine.view().is_watching(source, name));
+            inventory.namespaces.extend(watched.map(Arc::<str>::from));
             inventory.lacks_location = false;
+            inventory.accepted.clone_from(&self.engine.view().source(source).head);
         }
         inventory
     }
@@ -364,7 +376,7 @@ impl Reconciler {
             self.records.inventories[source].inventory.inventory(),
         ) && self.has_status_record(source)
             && self.has_opt_out_record(source)
-            && self.has_accepted_revision_to_record(source)
+            && self.records.inventories[source].has_accepted_revision()
     }
 
     /// Returns whether a source that could not be read yet is to be made known to the others: it
@@ -397,11 +409,6 @@ impl Reconciler {
     /// Notes a revision that the inventory is to record as accepted.
     pub(super) fn note_accepted_revision(&mut self, source: SourceId, revision: Revision) {
         self.records.inventories[source].accepted_revision = Some(revision);
-    }
-
-    fn has_accepted_revision_to_record(&self, source: SourceId) -> bool {
-        let store = &self.records.inventories[source];
-        accepted_revision::is_recorded(store.inventory.inventory(), store.accepted_revision.as_ref())
     }
 
     /// Returns whether an inventory that is there has the status of its source.

@@ -90,7 +90,7 @@ pub(super) struct SourceTasks {
     /// Objects whose older content is being read.
     pub(super) reading_contents: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.
-    pub(super) undoing: BTreeSet<Arc<str>>,
+    pub(super) undoing: BTreeSet<(SourceId, Arc<str>)>,
     pub(super) folder_searches: FolderSearches,
     pub(super) pins: PinState,
 }

@@ -17,28 +17,33 @@ impl Reconciler {
     pub(super) fn carry_out_orders(&mut self) {
         let reach = if self.run_mode.is_daemon() { OrderReach::All } else { OrderReach::Confirmations };
         let mut undos = self.engine.poll_orders(reach);
-        undos.retain(|undo| !self.sources.undoing.contains(&undo.token));
+        undos.retain(|undo| !self.sources.undoing.contains(&(undo.source, undo.token.clone())));
         let mut impossible = Vec::new();
         for undo in undos {
-            let token = undo.token.clone();
-            match &self.sources.requests[undo.source] {
+            let (source, token) = (undo.source, undo.token.clone());
+            match &self.sources.requests[source] {
                 Some(source_task) => {
                     if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo)).is_ok() {
-                        self.sources.undoing.insert(token);
+                        self.sources.undoing.insert((source, token));
                     }
                 }
-                None => impossible.push(token),
+                None => impossible.push((source, token)),
             }
         }
-        for token in impossible {
+        for (source, token) in impossible {
             let past = Err("the source has no older revisions".to_owned());
-            self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
+            self.engine.handle(Input::UndoTarget { source, token, past }, Instant::now());
         }
     }
 
-    pub(super) fn undo_target_read(&mut self, token: Arc<str>, past: Result<OlderRevision, String>) {
-        self.sources.undoing.remove(&token);
-        self.engine.handle(Input::UndoTarget { token, past }, Instant::now());
+    pub(super) fn undo_target_read(
+        &mut self,
+        source: SourceId,
+        token: Arc<str>,
+        past: Result<OlderRevision, String>,
+    ) {
+        self.sources.undoing.remove(&(source, token.clone()));
+        self.engine.handle(Input::UndoTarget { source, token, past }, Instant::now());
         // The revision of the rollback must stay readable.
         self.sources.pins = PinState::Stale;
     }

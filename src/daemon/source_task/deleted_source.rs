@@ -55,7 +55,7 @@ impl SourceTask {
                 SourceTaskRequest::ReadUndoTarget(undo) => {
                     let token = undo.token.clone();
                     let past = self.content_reader().past_revision(undo, self.head_revision()).await;
-                    Some(LoopEvent::UndoTargetRead(token, past))
+                    Some(LoopEvent::UndoTargetRead(number, token, past))
                 }
                 SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };

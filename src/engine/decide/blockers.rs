@@ -61,10 +61,16 @@ impl Engine {
     pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let names_kind = |inventory: &Inventory| {
-                inventory.kinds.contains(&id.group_kind()) && !inventory.lacks_location
+            // A plan writes no inventory.
+            let is_named = |inventory: &Inventory, namespace: &str| {
+                self.blockers.mode == DecisionMode::Plan || inventory.namespaces.contains(namespace)
             };
-            let named = source.inventory.as_ref().is_some_and(names_kind);
+            let names_scope = |inventory: &Inventory| {
+                inventory.kinds.contains(&id.group_kind())
+                    && id.namespace().is_none_or(|namespace| is_named(inventory, namespace))
+                    && !inventory.lacks_location
+            };
+            let named = source.inventory.as_ref().is_some_and(names_scope);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::KeyUnavailable(why));
             }
@@ -150,6 +156,10 @@ impl Engine {
                 .iter()
                 .find(unnamed)
                 .and_then(|before| self.unhealthy_dependency(source, before));
+        }
+        // Else whoever serves the commits could go back to one before it.
+        if self.sources[source].unrecorded_revision().is_some() {
+            return Some(Reason::Inventory(self.sources[source].name.clone()));
         }
         let is_released_with = self.released_with(source, desired);
         // Content in force has its references. Data that only restart it are checked by

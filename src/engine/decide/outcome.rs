@@ -148,6 +148,7 @@ impl Engine {
         }
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
+        entry.written_incarnation = Some(answer.uid.clone());
         (entry.api_refusal, entry.repair_refusal) = (None, None);
         (entry.last_failure, entry.dry_run) = (None, None);
         // The fields that the server tracks of our own apply are all that it will ever track of

@@ -214,6 +214,11 @@ impl Engine {
         if state.inventory.is_none() {
             return Some(PruneDecision::Defer("nothing is pruned until the inventory is read".into()));
         }
+        if let Some(revision) = state.unrecorded_revision() {
+            let name = revision.short_name();
+            let why = format!("nothing is pruned until the inventory records revision {name} as accepted");
+            return Some(PruneDecision::Defer(why.into()));
+        }
         let later =
             |kind| PruneDecision::Defer(format!("nothing is pruned while {kind} cannot be listed").into());
         self.unlisted_kind(source).map(later).or_else(|| self.reread_last_contents(source))

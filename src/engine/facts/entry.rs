@@ -176,6 +176,8 @@ pub(crate) struct ObjectEntry {
     pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
+    /// The incarnation that this process has written last.
+    pub written_incarnation: Option<Uid>,
     /// The accepted content before this one, as far as this process has seen it.
     pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
@@ -201,7 +203,7 @@ pub(crate) struct ObjectEntry {
     /// The times of our repairs within the last minute: five are a fight.
     pub repairs: Vec<Instant>,
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
-    /// moment.
+    /// moment. Others can make a Job that only looks so, which does not count.
     pub ended: Option<Box<ContentHash>>,
     /// The rejection of the content that the newest revision asks for, with the content in its
     /// place.
@@ -234,6 +236,12 @@ impl ObjectEntry {
     /// content is to be.
     pub(in crate::engine) fn is_remembered(&self, live: &LiveObject) -> bool {
         self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
+    }
+
+    /// Returns whether an object has the content that it shows from rhumb: its seal proves that, or
+    /// this process has written it.
+    pub(in crate::engine) fn has_trusted_release(&self, live: &LiveObject) -> bool {
+        !live.is_unproven() || self.written_incarnation.as_ref() == Some(&live.uid)
     }
 
     /// Returns the source that brought the content in force, where that has been read.

@@ -173,7 +173,8 @@ pub struct LiveObject {
     pub release_serial: u64,
     /// The release in its annotation that nothing proves yet.
     pub unproven_release: Option<Box<ReleaseAnnotation>>,
-    /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
+    /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing, or our
+    /// entry is too long to be kept.
     pub our_fields: Option<Arc<str>>,
     /// Digest of the values that our entry owns. None: they were not read.
     pub value_digest: Option<ValueDigest>,

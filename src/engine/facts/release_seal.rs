@@ -374,7 +374,7 @@ impl ObjectEntry {
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());
-            self.ended = live.finished.then(|| Box::new(shown.hash));
+            self.ended = (live.finished && self.has_trusted_release(live)).then(|| Box::new(shown.hash));
             if !self.accepted.content().is_some_and(|accepted| accepted.has_hash(shown.hash)) {
                 (self.accepted, self.revision) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.revision.is_none() {

@@ -18,13 +18,15 @@ use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, Unre
 pub(crate) struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
     pub kinds: BTreeSet<GroupKind>,
-    /// Namespaces that it names, as early.
+    /// Namespaces that it names: each before the first object in it is written.
     pub namespaces: BTreeSet<Arc<str>>,
     /// The location that it was made from, where that is not the source's location now.
     pub other_location: Option<Arc<str>>,
     /// It does not name the present location beside the others yet. An object written before it
     /// does would pass for one of theirs that is no longer wanted.
     pub lacks_location: bool,
+    /// The revision that it records as accepted, of a source whose commits must be signed.
+    pub accepted: Option<Revision>,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
@@ -50,6 +52,16 @@ pub(crate) enum SourceWrites {
     Allowed,
     /// It is only observed: everything is decided, nothing is written.
     Observed,
+}
+
+/// Indicates whether a revision has to be recorded as accepted before anything of it is released.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AcceptanceRecord {
+    /// It has not: the next revision is not judged by it.
+    #[default]
+    Optional,
+    /// It has: else an older one could be accepted after it.
+    Required,
 }
 
 /// The reason for which a source is incomplete that was not read yet.
@@ -92,6 +104,8 @@ pub(crate) struct SourceState {
     pub(in crate::engine) warnings: Vec<Diagnostic>,
     /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
+    /// Indicates whether its inventory has to record a revision before that is released.
+    pub acceptance: AcceptanceRecord,
     /// Indicates whether it writes at all.
     pub writes: SourceWrites,
     /// Indicates whether it goes on.
@@ -165,6 +179,7 @@ impl SourceState {
             refused: Vec::new(),
             warnings: Vec::new(),
             inventory: None,
+            acceptance: AcceptanceRecord::Optional,
             writes: SourceWrites::Allowed,
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
@@ -205,6 +220,15 @@ impl SourceState {
         self.incomplete_reason.as_deref() == Some(UNREAD_REASON)
     }
 
+    /// Returns the followed revision, where the inventory has to record it as accepted first, and
+    /// does not yet. A source that ends follows none.
+    pub(in crate::engine) fn unrecorded_revision(&self) -> Option<&Revision> {
+        let is_required =
+            self.acceptance == AcceptanceRecord::Required && self.lifecycle == SourceLifecycle::Active;
+        let recorded = self.inventory.as_ref().and_then(|inventory| inventory.accepted.as_ref());
+        self.head.as_ref().filter(|head| is_required && recorded != Some(*head))
+    }
+
     /// Returns whether what it does not name is known to be wanted no more.
     pub(crate) fn is_complete(&self) -> bool {
         self.incomplete_reason.is_none() && self.prune != PrunePolicy::Partial
@@ -219,6 +243,12 @@ impl SourceState {
     /// Returns the number of live objects in its inventory, by kind and namespace.
     pub(crate) fn live_counts(&self) -> &ObjectCounts {
         &self.live_counts
+    }
+
+    /// Returns the number of objects that it wants, by kind and namespace. A rollback may want what
+    /// its newest revision does not name.
+    pub(crate) fn desired_counts(&self) -> &ObjectCounts {
+        &self.desired_counts
     }
 
     /// Returns the counts of the objects that it wants, to be kept up.

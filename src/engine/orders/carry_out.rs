@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
+use crate::engine::orders::undo::UndoRequest;
 use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::step_overlay::live_overlay;
@@ -51,6 +52,13 @@ impl Engine {
                 self.note_object_change(id);
             }
         }
+        // An undo that is no longer ordered is not carried out once its target is known.
+        let is_ordered = |undo: &UndoRequest| {
+            let verb = OrderVerb::Undo(undo.to.clone());
+            let is_same = |order: &Order| order.object == undo.id && order.verb == verb;
+            orders.iter().any(|order| order.token == undo.token && is_same(order))
+        };
+        self.orders.undos.retain(|(of, _), undo| *of != source || is_ordered(undo));
         self.orders.pending.insert(source, orders);
         self.orders.stale = true;
     }
@@ -168,7 +176,7 @@ impl Engine {
         for (source, orders) in self.orders.pending.clone() {
             for order in orders {
                 let token = &order.token;
-                let waits = self.orders.undos.contains_key(token);
+                let waits = self.orders.undos.contains_key(&(source, token.clone()));
                 if waits || self.is_carried_out(source, token) {
                     continue;
                 }

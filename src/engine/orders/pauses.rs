@@ -52,8 +52,8 @@ pub(in crate::engine) struct OrderState {
     last_hold_check: Option<Instant>,
     /// The objects that were held then.
     held_objects: BTreeSet<ObjectId>,
-    /// Rollbacks that are being looked up, by token.
-    pub(super) undos: BTreeMap<Arc<str>, UndoRequest>,
+    /// Rollbacks that are being looked up, by source and token.
+    pub(super) undos: BTreeMap<(SourceId, Arc<str>), UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
     /// Indicates whether there may be something to do.

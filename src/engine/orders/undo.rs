@@ -72,7 +72,7 @@ impl Engine {
         let in_force = self.revisions_in_force(source);
         let undo =
             UndoRequest { token: token.clone(), id: id.clone(), source, from, to, objects, in_force, by };
-        self.orders.undos.insert(token, undo);
+        self.orders.undos.insert((source, token), undo);
         OrderAnswer::Deferred
     }
 
@@ -209,10 +209,16 @@ impl Engine {
         self.orders.undos.values()
     }
 
-    /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
-    pub(in crate::engine) fn undo_target_read(&mut self, token: &str, past: Result<OlderRevision, String>) {
-        let Some(undo) = self.orders.undos.remove(token) else { return };
-        // The order of another source may have waited for its token.
+    /// Takes over the target of a rollback, or the reason for which it cannot be had, in words. An
+    /// order that is gone by now is not carried out.
+    pub(in crate::engine) fn undo_target_read(
+        &mut self,
+        source: SourceId,
+        token: Arc<str>,
+        past: Result<OlderRevision, String>,
+    ) {
+        let Some(undo) = self.orders.undos.remove(&(source, token)) else { return };
+        // It may have to be looked up again.
         self.orders.stale = true;
         let release = self.live_object(&undo.id).and_then(|live| live.release.clone());
         let Some(release) = release.filter(|release| release.revision == undo.from) else {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::harness::Harness;
+use super::harness::{Harness, source};
 use super::orders::*;
-use super::world::{FIRST, config, reading, workload};
+use super::world::{FIRST, SECOND, config, reading, workload};
 use crate::engine::*;
 
 /// Carries out what is pending, as when the orders object was read again.
@@ -83,4 +83,49 @@ fn neither_orders_nor_pauses_that_have_ended_take_the_room_of_a_pause() {
         harness.settle();
         assert_eq!(last_outcome(&harness), "paused: Deployment shop/web", "{outcome}");
     }
+}
+
+#[test]
+fn an_undo_that_is_no_longer_ordered_once_its_target_is_looked_up_is_not_carried_out() {
+    let check = |later: &[&str], expected: &[&str]| {
+        let mut harness = second();
+        harness.give(&workload("web"), "1-a undo r1");
+        harness.engine.carry_out_orders();
+        let undos: Vec<UndoRequest> = harness.engine.undo_requests().cloned().collect();
+        assert_eq!(undos.len(), 1);
+        // Somebody changes the orders object meanwhile.
+        harness.world.orders.clear();
+        harness.engine.take_orders(FIRST, Vec::new());
+        for order in later {
+            harness.give(&workload("web"), order);
+        }
+        for undo in undos {
+            harness.answer_undo(undo);
+        }
+        harness.settle();
+        let undone: Vec<&str> = harness.world.acknowledged.iter().map(|one| &*one.token).collect();
+        assert_eq!(undone, expected, "{later:?}");
+        assert_eq!(harness.world.log.is_empty(), expected.is_empty(), "{later:?}");
+    };
+    check(&[], &[]);
+    check(&["1-a undo r1"], &["1-a"]);
+    check(&["2-b undo r1"], &["2-b"]);
+}
+
+#[test]
+fn an_order_does_not_wait_for_an_order_to_another_source_with_the_same_token() {
+    let mut harness = second();
+    harness.engine.add_source(source("other", "applyset-other-v1"));
+    harness.engine.set_inventory(SECOND, Inventory::default());
+    harness.engine.set_reading(SECOND, reading("o1", &[]));
+    harness.give(&workload("web"), "1-a undo r1");
+    let verb = OrderVerb::parse("abort", "");
+    let theirs = Order { token: "1-a".into(), verb, object: workload("api"), by: "".into() };
+    harness.engine.take_orders(SECOND, vec![theirs]);
+    // The target of the undo is being looked up, and not found yet.
+    harness.engine.carry_out_orders();
+    let answered: Vec<SourceId> = harness.engine.orders.answers.iter().map(|(source, _)| *source).collect();
+    assert_eq!((harness.engine.undo_requests().count(), answered), (1, vec![SECOND]));
+    harness.settle();
+    shows(&harness, 1, "r1");
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::world::{FIRST, SET, World, budget};
+use super::world::{FIRST, SET, World, budget, naming};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::driver::carry_out;
 use crate::engine::*;
@@ -127,11 +127,10 @@ impl Harness {
         let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();
         let inventory = Inventory {
-            kinds: kinds.clone().into(),
             rejections,
             acknowledged: self.world.acknowledged.clone(),
             paused: self.world.paused.clone(),
-            ..Inventory::default()
+            ..naming(kinds.clone())
         };
         let (orders, ledger) = (self.world.orders.clone(), self.world.ledger.clone());
         let wall = jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch);
@@ -192,9 +191,14 @@ impl Harness {
     pub(super) fn carry_out(&mut self) {
         self.engine.carry_out_orders();
         for undo in self.engine.undo_requests().cloned().collect::<Vec<_>>() {
-            let past = self.past(&undo);
-            self.handle(Input::UndoTarget { token: undo.token, past });
+            self.answer_undo(undo);
         }
+    }
+
+    /// Answers the lookup of the target of an undo.
+    pub(super) fn answer_undo(&mut self, undo: UndoRequest) {
+        let past = self.past(&undo);
+        self.handle(Input::UndoTarget { source: undo.source, token: undo.token, past });
     }
 
     /// Writes an order, as `<token> <verb> [argument]`, into the orders object, which its watch

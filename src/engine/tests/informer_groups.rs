@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::harness::release_key;
-use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, naming, reading};
 use crate::engine::*;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -29,7 +29,7 @@ impl TwoInformerGroups {
             let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
             source.informer_group = informer_group;
             let source = engine.add_source(source);
-            engine.set_inventory(source, Inventory { kinds: [maps()].into(), ..Inventory::default() });
+            engine.set_inventory(source, naming([maps()]));
         }
         engine
             .set_kind_availability(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Served);

@@ -4,7 +4,7 @@ use crate::object::annotations::RELEASE;
 use std::sync::Arc;
 
 use super::harness::{Harness, release_key, source};
-use super::world::{FIRST, SECOND, SET, World, config, desired, id, reading};
+use super::world::{FIRST, SECOND, SET, World, config, desired, id, naming, reading};
 use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -203,8 +203,8 @@ fn what_is_made_anew_with_our_entry_is_repaired_whatever_takes_over() {
 fn with_other(a: &ObjectId) -> Harness {
     let mut harness = settled(a);
     harness.engine.add_source(source("other", OTHER));
-    let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
-    harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
+    let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
+    harness.engine.set_inventory(SECOND, naming(kinds));
     harness.engine.set_reading(SECOND, reading("o1", &[]));
     harness
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::harness::Harness;
 use super::world::{
-    AuditEntry, FIRST, SECOND, SET, World, WorldObject, config, desired, gvk, id, reading, workload,
+    AuditEntry, FIRST, SECOND, SET, World, WorldObject, config, desired, gvk, id, naming, reading, workload,
 };
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -29,8 +29,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
         let radius = BlastRadius { count: 100, percent: 100 };
         let number =
             engine.add_source(SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
-        let kinds = kinds.iter().cloned().collect();
-        engine.set_inventory(number, Inventory { kinds, ..Inventory::default() });
+        engine.set_inventory(number, naming(kinds.iter().cloned()));
     }
     for kind in kinds {
         engine.set_kind_availability(
@@ -141,8 +140,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
     for kept in [&namespace, &crd] {
         let mut engine = engine(&[SET], &kinds);
         let uids = [Uid("1".into()), Uid("2".into()), Uid("3".into())];
-        let kinds = kinds.iter().cloned().collect();
-        engine.set_inventory(FIRST, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
+        engine.set_inventory(FIRST, Inventory { confirmed: uids.into(), ..naming(kinds.clone()) });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
             engine.observe_object(
                 id,
@@ -224,13 +222,52 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     engine.record_lookup(&job, DirectView::Absent);
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
-    let kinds = [job.group_kind()].into();
-    engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
+    engine.set_inventory(FIRST, naming([job.group_kind()]));
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older inventory does not count");
     let other = with(&job, 2, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     engine.set_reading(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
     assert_eq!(gvk(&job).api_version(), "batch/v1");
+}
+
+// Somebody who may create Jobs could keep the wanted one from ever running.
+#[test]
+fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_written_it() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
+    let now = Instant::now();
+    let check = |is_sealed: bool, written: Option<u64>, has_ended: bool| {
+        let mut engine = engine(&[SET], &[job.group_kind()]);
+        engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
+        if let Some(uid) = written {
+            engine.record_lookup(&job, DirectView::Absent);
+            let action = engine.decide(&job, now).action;
+            assert!(matches!(action, Action::Apply(_)), "{action:?}");
+            let live = World::live(&job, &WorldObject::settled(wanted.hash, "r1", uid));
+            let result = ActionResult::Applied(WriteResult { live });
+            engine.record_result(&job, &action, result, now);
+        }
+        let mut live = World::live(&job, &WorldObject::settled(wanted.hash, "r1", 5));
+        live.finished = true;
+        if !is_sealed {
+            let release = live.release.take().unwrap();
+            live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));
+        }
+        for version in [10, 11] {
+            live.rv = ResourceVersion(version);
+            engine.observe_object(&job, live.clone());
+        }
+        let recorded = engine.source(FIRST).inventory.as_ref().unwrap().finished.contains_key(&job);
+        engine.observe_absence(&job);
+        engine.record_lookup(&job, DirectView::Absent);
+        let is_left = engine.decide(&job, now).action == Action::Nothing;
+        assert_eq!((recorded, is_left), (has_ended, has_ended), "{is_sealed} {written:?}");
+    };
+    check(true, None, true);
+    check(false, None, false);
+    check(false, Some(5), true);
+    // Another one has its name by now.
+    check(false, Some(4), false);
 }
 
 #[test]
@@ -304,8 +341,8 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     for life in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
         engine.sources[FIRST].lifecycle = life;
-        let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
-        engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
+        let rejections = vec![rejection.clone()];
+        engine.set_inventory(FIRST, Inventory { rejections, ..naming([gone.group_kind()]) });
         engine.set_reading(FIRST, reading("r3", &[]));
         engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.record_older_content(&gone, &release, Some(good.clone()));

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::harness::{Harness, release_key, source};
 use super::restart;
 use super::world::{
-    FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, reading, start_time, workload,
+    FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, naming, reading, start_time,
+    workload,
 };
 use crate::engine::facts::authors::AuthoredRevision;
 use crate::engine::*;
@@ -75,8 +76,7 @@ fn stating(prune: PrunePolicy) -> Engine {
     engine.handle(Input::Clock(jiff::Timestamp::UNIX_EPOCH + Duration::from_hours(2)), now);
     let repository = RepositoryIdentity::Repository(REPOSITORY.into());
     engine.handle(Input::Repository { source: FIRST, repository }, now);
-    let inventory = Inventory { kinds: [maps()].into(), ..Inventory::default() };
-    engine.handle(Input::Inventory { source: FIRST, inventory }, now);
+    engine.handle(Input::Inventory { source: FIRST, inventory: naming([maps()]) }, now);
     let files = ["a", "b"].map(|name| (name, Some(desired(&config(name), 1, name))));
     engine.read(FIRST, reading("c1", &files));
     let thing = WorldObject::settled(desired(&config("a"), 1, "a").hash, "c1", 1);

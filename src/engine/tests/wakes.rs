@@ -1,11 +1,11 @@
 //! Nobody waits longer than what he waits for, and nobody goes before it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, FIRST, World, WorldObject, config, desired, id, reading, workload};
+use super::world::{AuditEntry, FIRST, World, WorldObject, config, desired, id, naming, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::ObjectId;
@@ -314,10 +314,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         let kind = claim.group_kind();
         harness.engine.set_kind_availability(super::world::gvk(&claim), KindAvailability::Served);
         harness.engine.list_complete(&kind);
-        let kinds = [kind, web.group_kind()].into();
-        harness
-            .engine
-            .set_inventory(FIRST, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+        harness.engine.set_inventory(FIRST, naming([kind, web.group_kind()]));
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
             _ => wanted.depends_on = [claim.clone()].into(),

@@ -88,6 +88,13 @@ pub(crate) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject
     }
 }
 
+/// Returns an inventory that names these kinds, and all namespaces of these tests.
+pub(crate) fn naming(kinds: impl IntoIterator<Item = GroupKind>) -> Inventory {
+    let namespaces = ["depot", "elsewhere", "kube-system", "ops", "other", "shop", "shopw"];
+    let namespaces = namespaces.into_iter().map(Arc::from).collect();
+    Inventory { kinds: kinds.into_iter().collect(), namespaces, ..Inventory::default() }
+}
+
 /// Returns an engine that watches ConfigMaps, whose sources follow these repositories.
 pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
     let maps = GroupKind::new("", "ConfigMap");
@@ -99,7 +106,7 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
         let source = engine.add_source(SourceState::new(name, set, adopt, PrunePolicy::On, radius));
-        let inventory = Inventory { kinds: [maps.clone()].into(), ..Inventory::default() };
+        let inventory = naming([maps.clone()]);
         engine.handle_now(Input::Inventory { source, inventory });
         engine.handle_now(Input::Repository { source, repository: repository.clone() });
     }

@@ -8,9 +8,9 @@ use super::world::{AuditEntry, FIRST, SET, World, WorldObject, config, desired, 
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId, Revision};
 
-// Nobody would ever look for an object of a kind that no inventory names.
+// Nobody would ever look for an object of a kind, or in a namespace, that no inventory names.
 #[test]
-fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
+fn nothing_is_written_before_the_inventory_names_its_kind_its_namespace_and_its_location() {
     let a = config("a");
     let check = |change: &dyn Fn(&mut Inventory)| {
         let mut harness = Harness::new(3);
@@ -27,7 +27,49 @@ fn nothing_is_written_before_the_inventory_names_its_kind_and_its_location() {
         assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
     };
     check(&|inventory| inventory.kinds.clear());
+    check(&|inventory| inventory.namespaces.clear());
     check(&|inventory| inventory.lacks_location = true);
+}
+
+// The server of the commits could go back to one that is older than what was applied.
+#[test]
+fn a_revision_that_is_to_be_recorded_as_accepted_changes_nothing_before_it_is() {
+    let (a, b) = (config("a"), config("b"));
+    let check = |acceptance: AcceptanceRecord, recorded: Option<&str>, is_done: bool| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]));
+        harness.settle();
+        harness.world.log.clear();
+        harness.engine.sources[FIRST].acceptance = acceptance;
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let accepted = recorded.map(Revision::new);
+        harness.engine.set_inventory(FIRST, Inventory { accepted, ..known.clone() });
+        harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a"))), ("b", None)]));
+        harness.settle();
+        let changed = AuditEntry::Changed(a.clone());
+        assert_eq!(harness.world.log.first() == Some(&changed), is_done, "{recorded:?}");
+        assert_eq!(harness.world.log.is_empty(), !is_done, "{recorded:?} {:?}", harness.world.log);
+        let expected = (!is_done).then(|| Reason::Inventory("test".into()));
+        assert_eq!(harness.decide(&a).reason, expected, "{acceptance:?} {recorded:?}");
+        let why = "nothing is pruned until the inventory records revision r2 as accepted";
+        let waits = PruneDecision::Defer(why.into());
+        assert_eq!(harness.engine.unready_blocker(FIRST) == Some(waits), !is_done, "{recorded:?}");
+        // Accepted content is defended meanwhile.
+        harness.world.log.clear();
+        harness.world.drift(&a);
+        harness.settle();
+        assert_eq!(harness.world.log, [changed], "{acceptance:?} {recorded:?}");
+        let accepted = Some(Revision::new("r2"));
+        harness.engine.set_inventory(FIRST, Inventory { accepted, ..known });
+        harness.settle();
+        let release = harness.world.things[&a].release.clone();
+        let newest = ContentRef { hash: desired(&a, 2, "a").hash, revision: Revision::new("r2") };
+        assert_eq!(release, Some(newest), "{acceptance:?} {recorded:?}");
+    };
+    check(AcceptanceRecord::Required, None, false);
+    check(AcceptanceRecord::Required, Some("r1"), false);
+    check(AcceptanceRecord::Required, Some("r2"), true);
+    check(AcceptanceRecord::Optional, None, true);
 }
 
 #[test]

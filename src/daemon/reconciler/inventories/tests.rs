@@ -1,4 +1,5 @@
-//! The place that an inventory was made from, as long as this process remembers it.
+//! The place that an inventory was made from, as long as this process remembers it, and the
+//! revision that it has to record.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,12 +11,14 @@ use super::super::super::setup::{Setup, SourceFiles, SourceSetup};
 use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
-    AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, ObjectOwner, OptOutPolicy, PrunePolicy,
-    RepositoryExtent,
+    AcceptanceRecord, AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, ObjectOwner, OptOutPolicy,
+    PrunePolicy, RepositoryExtent,
 };
 use crate::input::VariableUse;
 use crate::object::annotations;
-use crate::source::read_disk;
+use crate::source::{
+    GitLocation, ResolvedLocation, SignatureVerification, Source, SourceSettings, VerifiedCommits, read_disk,
+};
 
 const FIRST: SourceId = SourceId::new(0);
 const HERE: &str = "/srv/here";
@@ -139,4 +142,24 @@ async fn a_lost_inventory_becomes_one_of_here_once_all_kinds_are_seen_and_all_th
     check(true, false, None).await;
     check(true, true, Some(inventory::UNKNOWN_LOCATION)).await;
     check(false, false, Some(inventory::UNKNOWN_LOCATION)).await;
+}
+
+// Under `head` the next commit is not judged by the accepted one.
+#[test]
+fn a_source_has_to_record_the_accepted_revision_first_where_the_next_one_is_judged_by_it() {
+    let check = |commits: Option<VerifiedCommits>, expected: AcceptanceRecord| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+            .unwrap();
+        let keys = dir.path().join("keys");
+        let verify = commits.map(|commits| SignatureVerification { keys, commits });
+        let location = GitLocation { verify, ..GitLocation::new("https://git.example.org/shop.git") };
+        let (location, state) = (ResolvedLocation::Git(location), dir.path().join("state"));
+        let followed = Source::open_with("shop", &location, &state, SourceSettings::default()).unwrap();
+        let setup = SourceSetup { files: SourceFiles::Source(followed), ..source(dir.path()) };
+        assert_eq!(setup.initial_state("set", "rhumb-system").acceptance, expected, "{commits:?}");
+    };
+    check(Some(VerifiedCommits::Range), AcceptanceRecord::Required);
+    check(Some(VerifiedCommits::Head), AcceptanceRecord::Optional);
+    check(None, AcceptanceRecord::Optional);
 }

@@ -161,7 +161,7 @@ async fn undo_to_first(change: impl Fn(&Path), path: &str) -> Result<usize, Stri
     while !matches!(next().await, LoopEvent::SourceRead(..)) {}
     orders.send(SourceTaskRequest::ReadUndoTarget(undo)).await.unwrap();
     let found = loop {
-        if let LoopEvent::UndoTargetRead(_, found) = next().await {
+        if let LoopEvent::UndoTargetRead(.., found) = next().await {
             break found;
         }
     };
