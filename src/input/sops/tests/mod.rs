@@ -210,6 +210,6 @@ fn formats_are_known_by_name() {
 fn nothing_shows_itself_to_a_debugger() {
     let (file, identities) = ("values.yaml".into(), identities());
     let opened = open(&file, fixture("values.yaml").as_bytes(), SopsFormat::Yaml, &identities).unwrap();
-    let shown = format!("{opened:?} {identities:?} {:?}", opened.keys);
+    let shown = format!("{opened:?} {identities:?} {:?}", opened.keys[0].key);
     assert_eq!(shown, "OpenedFile(..) AgeIdentities(..) DataKey(..)");
 }
