@@ -439,7 +439,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
     daemon.stop();
     assert!(!daemon.full_log().contains(CANARY));
-    // What begins with it, whatever follows: three bytes are four signs of base64.
+    // Its beginning, whatever follows: three bytes are four signs of base64.
     let begins = STANDARD.encode(&CANARY[..CANARY.len() / 3 * 3]);
     let prefixed = format!("x-{CANARY}");
     let begins_prefixed = STANDARD.encode(&prefixed[..prefixed.len() / 3 * 3]);

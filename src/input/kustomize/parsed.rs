@@ -198,7 +198,7 @@ mod tests {
         let kept = parsed.bytes;
         parsed.shrink();
         assert_eq!(parsed.bytes, kept);
-        // What fits is kept, however rarely it was read.
+        // Each that fits is kept, however rarely it was read.
         add(&mut parsed, "a/kustomization.yaml", "namePrefix: a-\n");
         parsed.shrink();
         assert_eq!(parsed.len(), 2);

@@ -39,7 +39,7 @@ async fn a_root_that_failed_is_tried_again_where_its_files_changed_and_by_a_new_
     );
     drop(source);
 
-    // What is stored says so too, until the next start tries it again.
+    // The store says so too, until the next start tries it again.
     let second = Arc::new(renderer(MemorySupply::default()));
     let mut source = open(&second);
     assert_eq!(stored_failures(&source, &revision), ["kustomize fails: x"]);
