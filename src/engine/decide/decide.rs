@@ -15,7 +15,7 @@
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until claimed |
 //! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until their unit is recorded |
-//! | `advance_daemon_set` | `rollout/daemon_set_steps.rs` | the state of the step of a DaemonSet |
+//! | `advance_daemon_set` | `rollout/daemon_set_steps/slot.rs` | the step of a DaemonSet |
 //! | `explain_surplus_correction` | `rollout/scale_balance.rs` | the surplus pods of a scaled step |
 //! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |

@@ -5,26 +5,26 @@
 //! forbid is tried again later, and never forced. Which pods go next follows from what the cluster
 //! shows, so it goes on from there after any crash.
 
+mod slot;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::ApplyRequest;
 use crate::engine::facts::nodes::NodeChange;
-use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot, SlotPriority, SlotRequest};
-use crate::engine::rollout::ledger::RolloutClaim;
+use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot};
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
 use crate::engine::rollout::steps::{
     PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps,
 };
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Reason, RolloutOverlay, Uid, UpdateStrategy};
+use crate::engine::{DesiredObject, LiveObject, RolloutOverlay, Uid, UpdateStrategy};
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
@@ -495,62 +495,6 @@ impl Engine {
             }
             _ => None,
         }
-    }
-}
-
-/// Between a decision and the budget.
-impl Engine {
-    /// Returns the request for budget of pods that are to go though nothing is to be written.
-    pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
-        let wants = self.needs_slot(id);
-        let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
-        let cost = self
-            .additional_unavailable(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
-        let request = SlotRequest {
-            priority: SlotPriority::NewContent,
-            wave: desired.wave,
-            id: id.clone(),
-            source,
-            additional_unavailable: cost,
-        };
-        Some((request, self.make_claim(source, desired.hash, cost)))
-    }
-
-    /// Takes the slot that was asked for without a write, and returns the state of the step.
-    pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
-            return decision;
-        }
-        if self.needs_slot(id) && self.is_claimed(id) {
-            self.take_slot(id);
-        }
-        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.progress_text.clone()) {
-            Some(progress_text) => decision.with_reason(Reason::Step(progress_text)),
-            None => decision,
-        }
-    }
-
-    fn needs_slot(&self, id: &ObjectId) -> bool {
-        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
-    }
-
-    fn take_slot(&mut self, id: &ObjectId) {
-        let Some((request, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
-        self.withdraw(id);
-        let Some(before) = self.rollouts.in_flight.remove(id) else { return };
-        let mut rollout = Rollout::new(
-            BudgetSlot::Taken,
-            request.additional_unavailable,
-            Some(claim),
-            before.min_resource_version,
-        );
-        rollout.started_from = before.started_from;
-        rollout.pods = before.pods;
-        if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
-            rollout.lacks = MissingBudget::Nothing;
-        }
-        self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
     }
 }
 

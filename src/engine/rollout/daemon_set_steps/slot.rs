@@ -1,0 +1,66 @@
+//! The slot of the rollout budget that a DaemonSet takes for pods that are to go, though nothing is
+//! to be written.
+
+use super::{MissingBudget, is_daemon_set};
+use crate::engine::Reason;
+use crate::engine::decide::decision::{Action, Decision};
+use crate::engine::rollout::budget::{BudgetSlot, SlotPriority, SlotRequest};
+use crate::engine::rollout::ledger::RolloutClaim;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::state::Engine;
+use crate::object::ObjectId;
+
+impl Engine {
+    /// Returns the request for budget of pods that are to go though nothing is to be written.
+    pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
+        let wants = self.needs_slot(id);
+        let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
+        let cost = self
+            .additional_unavailable(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
+        let request = SlotRequest {
+            priority: SlotPriority::NewContent,
+            wave: desired.wave,
+            id: id.clone(),
+            source,
+            additional_unavailable: cost,
+        };
+        Some((request, self.make_claim(source, desired.hash, cost)))
+    }
+
+    /// Takes the slot that was asked for without a write, and returns the state of the step.
+    pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+        if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
+            return decision;
+        }
+        if self.needs_slot(id) && self.is_claimed(id) {
+            self.take_slot(id);
+        }
+        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.progress_text.clone()) {
+            Some(progress_text) => decision.with_reason(Reason::Step(progress_text)),
+            None => decision,
+        }
+    }
+
+    fn needs_slot(&self, id: &ObjectId) -> bool {
+        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
+    }
+
+    fn take_slot(&mut self, id: &ObjectId) {
+        let Some((request, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
+        self.withdraw(id);
+        let Some(before) = self.rollouts.in_flight.remove(id) else { return };
+        let mut rollout = Rollout::new(
+            BudgetSlot::Taken,
+            request.additional_unavailable,
+            Some(claim),
+            before.min_resource_version,
+        );
+        rollout.started_from = before.started_from;
+        rollout.pods = before.pods;
+        if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
+            rollout.lacks = MissingBudget::Nothing;
+        }
+        self.rollouts.in_flight.insert(id.clone(), rollout);
+        self.rollouts.budget_stale = true;
+    }
+}
