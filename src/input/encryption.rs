@@ -95,7 +95,9 @@ pub(super) fn open_inputs<T: FileTree>(
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
-        seals.into_iter().for_each(|seal| keys.add(seal));
+        for seal in seals {
+            keys.add(seal);
+        }
         inputs.files.insert(path.clone(), plaintext);
     }
     if keys.len() > MAX_OPENED_FILES {
