@@ -458,6 +458,7 @@ fn repository_with_variables(holder: String) -> Repo {
         ("list.yaml", format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", indented(&in_list))),
         ("top/kustomization.yaml", "helmCharts: [{name: part, releaseName: a}]\n".to_owned()),
         ("top/charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n".to_owned()),
+        ("top/charts/part/values.yaml", "{}\n".to_owned()),
         ("top/charts/part/templates/secret.yaml", yaml::secret("of-chart", "password", "${TOKEN}")),
         ("shown.yaml", yaml::config_map("shown", "key", "${TOKEN}")),
         ("other.yaml", yaml::config_map("other", "key", "one")),
