@@ -23,7 +23,7 @@ const MAX_KEPT_EVENTS: usize = 512;
 /// The number of events after which a slow listener misses some, and learns that.
 const MAX_LISTENER_LAG: usize = 1024;
 
-/// A message is cut to so many bytes: the API server takes no longer one in an Event.
+/// The bytes to which a message is cut: the API server takes no longer one in an Event.
 const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.

@@ -236,7 +236,7 @@ pub(in crate::engine) enum ServiceSwitch {
     Waiting,
 }
 
-/// The pods of so many workloads are watched at once; each takes two or three watches.
+/// The most workloads whose pods are watched at once; each takes two or three watches.
 const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
