@@ -476,9 +476,9 @@ pub(super) struct InventoryStore {
 /// Indicates whether an inventory was made from the source's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryOrigin {
-    /// Only the inventory shows it.
+    /// Nothing but the inventory itself tells.
     Unknown,
-    /// It was, as far as this process has seen it, whatever becomes of the inventory.
+    /// It was, as this process has seen. That stays so whatever becomes of the inventory.
     Local,
 }
 

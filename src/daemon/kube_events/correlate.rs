@@ -62,12 +62,12 @@ struct WaitingEvent {
     attempts: u32,
 }
 
-/// Indicates whether an Event is there already.
+/// The way in which an Event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventWriteVerb {
-    /// It is made.
+    /// It is created.
     Create,
-    /// It is, and happened again.
+    /// It is there, and its count goes up.
     Patch,
 }
 

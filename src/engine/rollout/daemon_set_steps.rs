@@ -53,9 +53,9 @@ pub(crate) struct PodToEvict {
 /// The outcome of an eviction request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionOutcome {
-    /// It is being deleted, or is gone.
+    /// The pod is being deleted, or is gone.
     Evicted,
-    /// It is not, or nobody knows, and why.
+    /// The eviction was refused, or its result is not known; the reason.
     Refused(Arc<str>),
     /// The user may not evict there at all, and which right is missing.
     Denied(Arc<str>),
@@ -96,7 +96,7 @@ struct RefusedEviction {
 
 /// The next action on a DaemonSet in steps.
 enum EvictionPlan {
-    /// These pods go.
+    /// These pods are evicted.
     Pods(Vec<PodToEvict>),
     /// Pods would go, but it has no slot.
     Slot,
