@@ -129,12 +129,12 @@ struct ServiceState {
 /// Indicates whether the manager waits to hear that the service is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ReadyState {
-    /// It does, and the service is not.
+    /// The manager waits, and the service is not up.
     #[default]
     Starting,
-    /// It does, and the service is: it could not be reported yet.
+    /// The manager waits, and the service is up: it could not be told yet.
     Unsent,
-    /// It knows.
+    /// The manager was told.
     Sent,
 }
 

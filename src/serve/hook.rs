@@ -57,7 +57,7 @@ const SIGNATURE_HEADERS: [(&str, &str); 4] = [
 /// The header in which GitLab sends the secret itself.
 const GITLAB_TOKEN_HEADER: &str = "x-gitlab-token";
 
-/// The sources that this process does not serve.
+/// The processes that serve the other sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnservedSources {
     /// Nobody.

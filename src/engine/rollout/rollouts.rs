@@ -230,9 +230,9 @@ pub(in crate::engine) enum RolloutStartState {
 /// Indicates whether a Service waits to be switched to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum ServiceSwitch {
-    /// None does.
+    /// No Service waits.
     NotWaiting,
-    /// One does, as the workload is healthy.
+    /// A Service waits, and the workload is healthy.
     Waiting,
 }
 
