@@ -64,7 +64,7 @@ pub(crate) enum WriteMode {
 pub(crate) enum Admission {
     /// It is carried out now.
     Admitted,
-    /// It is dropped, and the object is decided about again later.
+    /// It is not carried out: the object is decided about again later.
     Deferred,
 }
 
