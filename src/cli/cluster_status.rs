@@ -20,8 +20,8 @@ use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
-    LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
-    RolloutOverlayState, WorkloadPhase, pause_reason,
+    LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
+    RolloutOverlayState, WorkloadPhase,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -397,7 +397,7 @@ fn pause_intent<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a P
 }
 
 fn pause_words(reason: &str) -> String {
-    pause_reason("it", reason).to_string()
+    Reason::Paused(PauseSubject::Object, reason.into()).to_string()
 }
 
 fn unhealthy_reason(live: &LiveObject) -> Option<String> {

@@ -173,7 +173,7 @@ impl ReportedObject<'_> {
         };
         let paused = || {
             let paused = engine.annotated_pause(id).filter(|_| phase == Phase::Paused)?;
-            Some(pause_reason("it", &paused.reason).to_string())
+            Some(Reason::Paused(PauseSubject::Object, paused.reason.clone()))
         };
         let known = || queued.get(id).cloned().or_else(|| open().map(ToString::to_string));
         let reason = match self.refused {

@@ -111,7 +111,9 @@ impl Reconciler {
         }
         let source = source.map(|source| self.engine.view().source(source).name.clone());
         let known = match &outcome {
-            Outcome::Refused(Reason::Rejected(words)) => self.telemetry.history.known_failure(words),
+            Outcome::Refused(Reason::Rejected(rejected)) => {
+                self.telemetry.history.known_failure(&rejected.cause)
+            }
             _ => None,
         };
         let _ = self.telemetry.listener.send(ObjectEvent {

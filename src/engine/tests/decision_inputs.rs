@@ -19,7 +19,12 @@ pub(super) fn content(id: &ObjectId, number: u32) -> SharedDesiredObject {
 }
 
 pub(super) fn paused() -> Reason {
-    Reason::Paused("it is paused".into())
+    Reason::Paused(PauseSubject::Object, "".into())
+}
+
+fn rejected() -> Reason {
+    let (cause, outcome) = ("it failed".into(), RejectionOutcome::Quarantined);
+    Reason::Rejected(RejectedContent { cause, outcome })
 }
 
 /// One object, and all that is known of it.
@@ -365,10 +370,14 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
         unwanted().check_with(|input| input.prune_decision = decision, expected);
     };
     check(Some(PruneDecision::Delete), "Delete, Prune");
-    check(Some(PruneDecision::Defer("later".into())), "Compare: later");
-    check(Some(PruneDecision::Confirm("many".into())), "Compare: many; see `rhumb prune list`");
-    check(Some(PruneDecision::Keep("kept".into())), "Compare: kept");
-    check(Some(PruneDecision::Ignore("left".into())), "Nothing: left");
+    check(Some(PruneDecision::Defer(PruneCause::UnreadInventory)),
+        "Compare: nothing is pruned until the inventory is read",
+    );
+    check(Some(PruneDecision::Confirm(PruneCause::ConfirmationRequested)),
+        "Compare: its annotation asks for a confirmation; see `rhumb prune list`",
+    );
+    check(Some(PruneDecision::Keep(PruneCause::NotInFiles)), "Compare: not in the given files");
+    check(Some(PruneDecision::Ignore(PruneCause::NotAllowed("left".into()))), "Nothing: left");
     check(None, "Compare: whether it may be pruned is not decided yet");
     let go = |input: &mut DecisionInput<'_>| input.prune_decision = Some(PruneDecision::Delete);
     unwanted().failed(ONE_SECOND).check_with(go, "Nothing: it hangs; retry in 1 s");
@@ -412,7 +421,7 @@ fn several_sources_that_want_an_object_are_named() {
     both(Some(FIRST)).check_with(|input| input.accounts = CompetingAccounts::Different, "Nothing");
     both(Some(FIRST)).verified(FieldOwnership::Unequal).check("CompareLive");
     both(Some(FIRST)).check_with(
-        |input| input.rejection_reason = Some(Reason::Rejected("it failed".into())),
+        |input| input.rejection_reason = Some(rejected()),
         "Nothing: it failed",
     );
     for owner in [None, Some(SECOND)] {
@@ -424,8 +433,7 @@ fn several_sources_that_want_an_object_are_named() {
 
 #[test]
 fn a_rejection_is_reported_where_nothing_else_is_to_be_done() {
-    let reject =
-        |input: &mut DecisionInput<'_>| input.rejection_reason = Some(Reason::Rejected("it failed".into()));
+    let reject = |input: &mut DecisionInput<'_>| input.rejection_reason = Some(rejected());
     let of = |cover: FieldOwnership| at_rest().verified(cover);
     of(FieldOwnership::Complete).check_with(reject, "Nothing: it failed");
     of(FieldOwnership::Lost(RepairImpact::InPlace)).check_with(reject, "Repair 1 of r1, uid");
