@@ -46,11 +46,13 @@ pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;
 pub(crate) use status::{
-    BoundUsage, DaemonStatus, ObjectRef, ObjectStatus, ProcessStatus, QueuedWorkloadStatus, RolloutStatus,
+    BoundUsage, DaemonStatus, ObjectStatus, ProcessStatus, QueuedWorkloadStatus, RolloutStatus,
     STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus, status,
 };
 pub(crate) use status_author::{AUTHOR_KEY, AuthorCommand, StatusAuthor};
 pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, STATUS_KEYS, StatusSummary};
+
+pub(crate) use crate::render::ObjectRef;
 
 use crate::engine::Reason;
 
