@@ -82,11 +82,9 @@ impl PassResult {
             let held = || Some(format!("unfinished: {}", self.held.get(id)?));
             let reason = reason.or_else(held);
             let planned = foreseen.get(id).filter(|planned| planned.verdict == verdict);
-            let cause = match outcome {
-                Outcome::Waiting(reason) | Outcome::Refused(reason) => Some(reason.clone()),
-                _ => None,
-            };
-            let base = PlannedObject { origin, reason, cause, ..PlannedObject::new(id.clone(), gvk, verdict) };
+            let cause = outcome.reason().cloned();
+            let base =
+                PlannedObject { origin, reason, cause, ..PlannedObject::new(id.clone(), gvk, verdict) };
             Some(match planned {
                 Some(PlannedObject { wave, impact, fields, .. }) => {
                     PlannedObject { wave: *wave, impact: *impact, fields: fields.clone(), ..base }

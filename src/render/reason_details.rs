@@ -1,5 +1,8 @@
 //! Reasons for machines: a code, and the values that the sentence is made of.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -127,8 +130,7 @@ pub(crate) struct ReasonDetails {
 impl ReasonDetails {
     /// Returns the values of a reason.
     pub(crate) fn of(reason: &Reason) -> Self {
-        let mut details =
-            Self { cause: reason.cause_code().map(|code| code.to_string()), ..Self::default() };
+        let mut details = Self { cause: reason.cause_code().map(|code| code.to_string()), ..Self::default() };
         details.add(reason);
         details
     }
@@ -151,7 +153,9 @@ impl ReasonDetails {
             }
             Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), object_of(id)),
             Reason::Budget(shortage) => self.add_shortage(shortage),
-            Reason::UnitWorkload(id) | Reason::Generated(id) | Reason::Reading(id) => self.object = object_of(id),
+            Reason::UnitWorkload(id) | Reason::Generated(id) | Reason::Reading(id) => {
+                self.object = object_of(id)
+            }
             Reason::Rejected(rejected) => {
                 self.revision = rejected.revision().map(str::to_owned);
                 self.message = bound_message(&rejected.cause);

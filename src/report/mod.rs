@@ -39,7 +39,7 @@ pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_event, shorten_text};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
-    EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
+    EventDraft, EventMessage, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
 pub(crate) use object_statuses::{ObjectFilter, first_objects, object_status, objects};
 pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
@@ -103,6 +103,14 @@ impl Outcome {
             | Self::Recreating
             | Self::Recreated
             | Self::Unhealthy(_) => false,
+        }
+    }
+
+    /// Returns the reason for which nothing is done, or not all; none where all was done.
+    pub(crate) fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Waiting(reason) | Self::Refused(reason) => Some(reason),
+            _ => None,
         }
     }
 

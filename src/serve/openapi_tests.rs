@@ -249,8 +249,7 @@ fn the_forms_have_what_is_reported_and_nothing_else() {
         step: some(),
     };
     check("Rolling", json!(rolling));
-    let queued =
-        QueuedWorkloadStatus { object: named(), position: Some(1), reason: text(), coded: coded() };
+    let queued = QueuedWorkloadStatus { object: named(), position: Some(1), reason: text(), coded: coded() };
     check("Queued", json!(queued));
     check("ReasonDetails", json!(details()));
     let rollout = RolloutStatus {
@@ -278,6 +277,7 @@ fn the_forms_have_what_is_reported_and_nothing_else() {
         source: text(),
         object: Some(named()),
         message: text(),
+        coded: coded(),
         revision: some(),
         author: some(),
         subject: some(),

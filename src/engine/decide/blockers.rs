@@ -15,8 +15,8 @@ use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    DependencyState, DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
-    is_workload,
+    DependencyState, DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason,
+    ReplacementContent, is_workload,
 };
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};

@@ -15,8 +15,8 @@ use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry, ObjectOwner,
-    OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
+    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry,
+    ObjectOwner, OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
 };
 use crate::object::{ObjectId, annotations};
 

@@ -12,8 +12,8 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldOwnership, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode, RolloutOverlayState,
-    SharedDesiredObject,
+    ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode,
+    RolloutOverlayState, SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,

@@ -324,9 +324,7 @@ impl Engine {
         let mark = object_hash(id);
         let withheld =
             self.other_sources(source, id).find_map(|peer| match peer.deletion_consent(mark, &own) {
-                DeletionConsent::Withheld(interest) => {
-                    Some(WithheldCause::Peer(peer.name.clone(), interest))
-                }
+                DeletionConsent::Withheld(interest) => Some(WithheldCause::Peer(peer.name.clone(), interest)),
                 DeletionConsent::Given | DeletionConsent::AfterDelay => None,
             });
         let is_long = |since: Instant| {

@@ -26,8 +26,7 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
 use crate::engine::{
-    ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId,
-    WorkloadPhase, is_workload,
+    ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase, is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 

@@ -370,10 +370,12 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
         unwanted().check_with(|input| input.prune_decision = decision, expected);
     };
     check(Some(PruneDecision::Delete), "Delete, Prune");
-    check(Some(PruneDecision::Defer(PruneCause::UnreadInventory)),
+    check(
+        Some(PruneDecision::Defer(PruneCause::UnreadInventory)),
         "Compare: nothing is pruned until the inventory is read",
     );
-    check(Some(PruneDecision::Confirm(PruneCause::ConfirmationRequested)),
+    check(
+        Some(PruneDecision::Confirm(PruneCause::ConfirmationRequested)),
         "Compare: its annotation asks for a confirmation; see `rhumb prune list`",
     );
     check(Some(PruneDecision::Keep(PruneCause::NotInFiles)), "Compare: not in the given files");
@@ -420,10 +422,7 @@ fn several_sources_that_want_an_object_are_named() {
     both(Some(FIRST)).check(&format!("Nothing: {two}; the first of them applies it"));
     both(Some(FIRST)).check_with(|input| input.accounts = CompetingAccounts::Different, "Nothing");
     both(Some(FIRST)).verified(FieldOwnership::Unequal).check("CompareLive");
-    both(Some(FIRST)).check_with(
-        |input| input.rejection_reason = Some(rejected()),
-        "Nothing: it failed",
-    );
+    both(Some(FIRST)).check_with(|input| input.rejection_reason = Some(rejected()), "Nothing: it failed");
     for owner in [None, Some(SECOND)] {
         both(owner).check(&format!("Nothing: {two}"));
         both(owner).refused(1, RefusalRule::Rights, None).check(&format!("Nothing: {two}; no"));

@@ -187,7 +187,9 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     assert_eq!(engine.set_peers(behind(), now), [FIRST], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::CompareCached(..)), "what stays is defended");
-    assert!(matches!(&decision.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("it has read revision c1")));
+    assert!(
+        matches!(&decision.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("it has read revision c1"))
+    );
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
@@ -216,7 +218,9 @@ fn sources_of_another_repository_have_a_time_to_request() {
     assert_eq!(engine.decide(&id, after).reason, Some(Reason::ReadingPeers));
     engine.set_peers(elsewhere(&[&id]), after);
     let kept = engine.decide(&id, after);
-    assert!(matches!(&kept.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("source other wants it")));
+    assert!(
+        matches!(&kept.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("source other wants it"))
+    );
     engine.set_peers(elsewhere(&[]), after);
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }

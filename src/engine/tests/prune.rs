@@ -148,11 +148,7 @@ fn each_guard_says_why() {
         "later: pruned when ConfigMap shop/x is healthy (InProgress)",
     );
     check(
-        &[PruneCandidate {
-            unfinished: unhealthy(),
-            prune_timing: PruneTiming::BeforeUnit,
-            ..a()
-        }],
+        &[PruneCandidate { unfinished: unhealthy(), prune_timing: PruneTiming::BeforeUnit, ..a() }],
         &open,
         "delete",
     );
@@ -259,7 +255,9 @@ fn an_object_may_ask_for_a_confirmation() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let nobody = BTreeSet::new();
     let hundred = inventory(&[("ConfigMap", 100)]);
-    let check = |unfinished: Option<(ObjectId, ChangeMilestone)>, confirmed: &BTreeSet<Uid>, expected: &str| {
+    let check = |unfinished: Option<(ObjectId, ChangeMilestone)>,
+                 confirmed: &BTreeSet<Uid>,
+                 expected: &str| {
         let radius = BlastRadius::default();
         let lifecycle = SourceLifecycle::Active;
         let guard = PruneGuard {
