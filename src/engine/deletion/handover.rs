@@ -344,8 +344,7 @@ impl Engine {
         }
         // Until then the deletion is on its way, and waits for the answer.
         let (name, _) = self.unanswered_observation(source, id).filter(|(_, since)| is_long(*since))?;
-        let cause = WithheldCause::Peer(name, PeerInterest::Unanswered);
-        Some(WithheldDeletion { cause, is_long: true })
+        Some(WithheldDeletion { cause: WithheldCause::Peer(name, PeerInterest::Unanswered), is_long: true })
     }
 
     /// Returns another source of this process that was not observed since one has removed an object

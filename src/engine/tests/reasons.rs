@@ -26,8 +26,9 @@ fn hold(withheld: WithheldWrite) -> ActiveHold {
     ActiveHold { until: Some(jiff::Timestamp::UNIX_EPOCH), reason: words(), withheld }
 }
 
-fn rejected(outcome: RejectionOutcome) -> Reason {
-    Reason::Rejected(RejectedContent { cause: words(), outcome })
+/// Returns the reason of a content that failed for the reason `x`.
+pub(super) fn quarantined() -> Reason {
+    Reason::Rejected(RejectedContent { cause: words(), outcome: RejectionOutcome::Quarantined })
 }
 
 fn shown(reason: &Reason) -> ReasonDisplay {
@@ -130,7 +131,7 @@ fn what_a_person_has_to_change_is_refused() {
         ),
         (Reason::Unusable(words()), "x"),
         (Reason::Oversized(config("a"), words()), "x"),
-        (rejected(RejectionOutcome::Quarantined), "x"),
+        (quarantined(), "x"),
         (
             Reason::Generated(config("a")),
             "its generated values would not fit those of ConfigMap shop/a, which another render made: restore it, or \
