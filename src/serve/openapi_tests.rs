@@ -166,7 +166,8 @@ fn coded() -> CodedReason {
 
 #[test]
 fn the_form_names_every_code_and_every_cause() {
-    let schemas = &document()["components"]["schemas"];
+    let document = document();
+    let schemas = &document["components"]["schemas"];
     let codes: Vec<&str> = ReasonCode::ALL.iter().map(|code| code.word()).collect();
     assert_eq!(schemas["ReasonCode"]["enum"], json!(codes));
     let causes: Vec<&str> = CauseCode::ALL.iter().map(|code| code.word()).collect();

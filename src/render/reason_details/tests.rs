@@ -120,16 +120,17 @@ fn kinds_and_records() -> Vec<Row> {
 }
 
 fn dependencies() -> Vec<Row> {
+    use DependencyState::{
+        Contested, Deleting, Missing, Paused, Refused, RollingBack, RollingOut, Soaking, Unchanged,
+        Unhealthy, Unnamed, Unusable,
+    };
+
     let needs = |state: DependencyState, cause: &str, sentence: &'static str| {
         let mut details = json!({"cause": cause, "object": config_json()});
         if let Some(message) = state.message() {
             details["message"] = message.into();
         }
         (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
-    };
-    use DependencyState::{
-        Contested, Deleting, Missing, Paused, Refused, RollingBack, RollingOut, Soaking, Unchanged,
-        Unhealthy, Unnamed, Unusable,
     };
     vec![
         needs(Missing, "NotFound", "needs ConfigMap shop/env, which is not there yet"),
@@ -219,7 +220,6 @@ fn budgets() -> Vec<Row> {
 }
 
 fn people() -> Vec<Row> {
-    let revision = || "1a2b".into();
     vec![
         (Reason::Paused(PauseSubject::Object, x()), "Paused", json!({"message": "x"}), "it is paused: x"),
         (
@@ -252,6 +252,12 @@ fn people() -> Vec<Row> {
             json!({"cause": "DeletionWithheld", "until": "1970-01-01T00:00:00Z", "message": "x"}),
             "on hold until 1970-01-01T00:00:00Z: x; its deletion is pending",
         ),
+    ]
+}
+
+fn rejections_and_opt_outs() -> Vec<Row> {
+    let revision = || "1a2b".into();
+    vec![
         (
             rejected(RejectionOutcome::Quarantined),
             "ContentRejected",
@@ -352,6 +358,11 @@ fn refusals() -> Vec<Row> {
             "its generated values would not fit those of ConfigMap shop/env, which another render made: restore \
              it, or delete all objects of the release with generated values",
         ),
+    ]
+}
+
+fn writes() -> Vec<Row> {
+    vec![
         (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
         (
             Reason::OwnWrite,
@@ -387,8 +398,12 @@ fn rows() -> Vec<Row> {
         dependencies(),
         budgets(),
         people(),
+        rejections_and_opt_outs(),
         refusals(),
+        writes(),
         prune_rows::deferred(),
+        prune_rows::deferred_for_all(),
+        prune_rows::wanted_by_others(),
         prune_rows::pending(),
         prune_rows::kept(),
     ]

@@ -39,6 +39,15 @@ pub(super) fn deferred() -> Vec<Row> {
             json!({"cause": "UsedByPruned", "object": config_json()}),
             "pruned after ConfigMap shop/env, which uses it",
         ),
+    ]
+}
+
+/// Returns the rows of causes that hold for all objects of a source.
+pub(super) fn deferred_for_all() -> Vec<Row> {
+    let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Prune(cause), "PruneDeferred", details, sentence)
+    };
+    vec![
         defer(
             PruneCause::UncheckedSeals(x()),
             json!({"cause": "SealsUnchecked", "message": "x"}),
@@ -93,15 +102,12 @@ pub(super) fn deferred() -> Vec<Row> {
     ]
 }
 
-pub(super) fn pending() -> Vec<Row> {
-    let confirm = |cause: PruneCause, details: Value, sentence: &'static str| {
-        (Reason::Confirm(cause), "PruneNeedsConfirmation", details, sentence)
-    };
+pub(super) fn wanted_by_others() -> Vec<Row> {
     let wanted = |interest: PeerInterest, sentence: &'static str| {
         let mut details = json!({"cause": "WantedByOther", "source": "ops"});
         match &interest {
-            PeerInterest::Unreadable(why) => details["message"] = (**why).into(),
-            PeerInterest::Elsewhere(revision) => details["revision"] = (**revision).into(),
+            PeerInterest::Unreadable(why) => details["message"] = why.to_string().into(),
+            PeerInterest::Elsewhere(revision) => details["revision"] = revision.to_string().into(),
             _ => {}
         }
         (peer(interest), "PruneNeedsConfirmation", details, sentence)
@@ -137,6 +143,14 @@ pub(super) fn pending() -> Vec<Row> {
             PeerInterest::Unanswered,
             "source ops may want it: it was asked for a look, and has not answered; see `rhumb prune list`",
         ),
+    ]
+}
+
+pub(super) fn pending() -> Vec<Row> {
+    let confirm = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Confirm(cause), "PruneNeedsConfirmation", details, sentence)
+    };
+    vec![
         confirm(
             PruneCause::OtherLocation("/old".into()),
             json!({"cause": "OtherLocation", "location": "/old"}),
