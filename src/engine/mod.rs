@@ -48,7 +48,8 @@ pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, Reason};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, RejectionOutcome, WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent, RejectionOutcome,
+    WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
@@ -178,6 +179,8 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+#[cfg(test)]
+pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
 use crate::engine::{
-    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, PauseSubject, PeerInterest, PruneCause, Reason,
-    ReasonCode, WithheldCause,
+    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, PauseSubject, PeerInterest,
+    PruneCause, Reason, ReasonCode, StepRequirement, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -80,6 +80,21 @@ pub(crate) struct ReasonDetails {
     /// The wave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<i32>,
+    /// The step of the rollout, from 1; beyond the last, the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The number of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// The number of new pods that are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u32>,
+    /// The number of ready pods that the step needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
+    /// The node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The number in use of what is bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u32>,
@@ -156,6 +171,7 @@ impl ReasonDetails {
             Reason::UnitWorkload(id) | Reason::Generated(id) | Reason::Reading(id) => {
                 self.object = object_of(id)
             }
+            Reason::Step(step) => self.add_step(step),
             Reason::Rejected(rejected) => {
                 self.revision = rejected.revision().map(str::to_owned);
                 self.message = bound_message(&rejected.cause);
@@ -186,7 +202,6 @@ impl ReasonDetails {
             }
             Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
             Reason::RecordUnreadable(why)
-            | Reason::Step(why)
             | Reason::Unusable(why)
             | Reason::KeyUnavailable(why)
             | Reason::Incomplete(why) => self.message = bound_message(why),
@@ -253,6 +268,20 @@ impl ReasonDetails {
                 self.holder = bound_message(whose);
             }
             BudgetShortage::Recovering(seconds) => self.period_seconds = Some(*seconds),
+        }
+    }
+
+    fn add_step(&mut self, step: &HeldStep) {
+        match step {
+            HeldStep::Pods(wait, why) => {
+                (self.step, self.steps) = (Some(wait.step), Some(wait.of));
+                if let StepRequirement::Pods { ready, target } = wait.lacks {
+                    (self.ready, self.target) = (Some(ready), Some(target));
+                }
+                self.message = why.as_deref().and_then(bound_message);
+            }
+            HeldStep::LostNode(node) => self.node = Some(node.to_string()),
+            HeldStep::Surplus(message) => self.message = bound_message(message),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
+    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent,
 };
 use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -37,7 +37,7 @@ pub(crate) enum Reason {
     /// It is released together with a workload that has not begun to roll.
     UnitWorkload(ObjectId),
     /// Its rollout goes in steps; this is their state.
-    Step(Arc<str>),
+    Step(HeldStep),
     /// The content failed here, or a person undid or aborted it. It is not tried again before it
     /// changes.
     Rejected(RejectedContent),
@@ -177,6 +177,7 @@ impl Reason {
         match self {
             Self::Needs(_, state) => Some(state.code()),
             Self::Budget(shortage) => Some(shortage.code()),
+            Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
             Self::Owned(owner) => Some(owner.code()),
@@ -248,8 +249,8 @@ impl fmt::Display for Reason {
             Self::Refused(why, _)
             | Self::RecordUnreadable(why)
             | Self::Unusable(why)
-            | Self::Oversized(_, why)
-            | Self::Step(why) => f.write_str(why),
+            | Self::Oversized(_, why) => f.write_str(why),
+            Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),
             Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),
             Self::Paused(subject, why) => write!(f, "{subject} is paused: {why}"),

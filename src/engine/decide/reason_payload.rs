@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::engine::decide::ownership::apply_set_description;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::rollout::steps::StepWait;
 
 /// The state in which a needed object is, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,6 +222,43 @@ pub(crate) enum RejectionOutcome {
     RolledBack(Arc<str>),
     /// It is back at this revision, which cannot be read any more.
     Unreadable(Arc<str>),
+}
+
+/// A step that holds a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeldStep {
+    /// Its pods are not all ready, and these words may say why no more are replaced.
+    Pods(StepWait, Option<Arc<str>>),
+    /// All nodes that are Ready have the new pod, and this one is not Ready.
+    LostNode(Arc<str>),
+    /// A scale gave the new template more pods than the step allows. These words say what is done.
+    Surplus(Arc<str>),
+}
+
+impl HeldStep {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self {
+            Self::Pods(..) => CauseCode::StepPodsPending,
+            Self::LostNode(_) => CauseCode::NodeNotReady,
+            Self::Surplus(_) => CauseCode::SurplusPods,
+        }
+    }
+}
+
+impl fmt::Display for HeldStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(wait, None) => write!(f, "{wait}"),
+            Self::Pods(wait, Some(why)) => write!(f, "{wait}; {why}"),
+            Self::LostNode(node) => {
+                write!(f, "all nodes that are Ready have the new pod; node {node} is not Ready")
+            }
+            Self::Surplus(message) => {
+                write!(f, "scaling gave the new template more pods than its step allows: {message}")
+            }
+        }
+    }
 }
 
 /// A content that failed, or that a person undid.

@@ -76,7 +76,10 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
             "it is released together with Deployment shop/web, which has not started to roll out",
         ),
         (Reason::RecordUnreadable(words()), "x"),
-        (Reason::Step(words()), "x"),
+        (
+            Reason::Step(HeldStep::LostNode("node-1".into())),
+            "all nodes that are Ready have the new pod; node node-1 is not Ready",
+        ),
         (Reason::Paused(PauseSubject::Object, "".into()), "it is paused"),
         (Reason::Paused(PauseSubject::Source("shop".into()), words()), "source shop is paused: x"),
         (Reason::OnHold(hold(WithheldWrite::Nothing)), "on hold until 1970-01-01T00:00:00Z: x"),

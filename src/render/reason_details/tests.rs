@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::{
     ActiveHold, CauseCode, CurrentOwner, DependencyState, ReconcilePolicy, RejectedContent, RejectionOutcome,
-    SourceId, WithheldWrite,
+    SourceId, StepWait, SurplusPods, WithheldWrite,
 };
 use crate::object::{ErrorClass, GroupKind};
 
@@ -41,6 +41,11 @@ fn gvk() -> Gvk {
 fn hold(withheld: WithheldWrite) -> Reason {
     let (until, reason) = (Some(jiff::Timestamp::UNIX_EPOCH), x());
     Reason::OnHold(ActiveHold { until, reason, withheld })
+}
+
+fn wait() -> StepWait {
+    let lacks = StepRequirement::Pods { ready: 3, target: 4 };
+    StepWait { step: 1, of: 2, lacks, surplus: SurplusPods::None }
 }
 
 fn rejected(outcome: RejectionOutcome) -> Reason {
@@ -282,7 +287,32 @@ fn rejections_and_opt_outs() -> Vec<Row> {
             json!({"cause": "RollbackUnreadable", "revision": "1a2b", "message": "x"}),
             "x; it is back at revision 1a2b, which cannot be read any more",
         ),
-        (Reason::Step(x()), "StepInProgress", json!({"message": "x"}), "x"),
+        (
+            Reason::Step(HeldStep::Pods(wait(), None)),
+            "StepInProgress",
+            json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4}),
+            "step 1 of 2: 3 of 4 new pods are ready",
+        ),
+        (
+            Reason::Step(HeldStep::Pods(wait(), Some(x()))),
+            "StepInProgress",
+            json!({
+                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
+            }),
+            "step 1 of 2: 3 of 4 new pods are ready; x",
+        ),
+        (
+            Reason::Step(HeldStep::LostNode("node-1".into())),
+            "StepInProgress",
+            json!({"cause": "NodeNotReady", "node": "node-1"}),
+            "all nodes that are Ready have the new pod; node node-1 is not Ready",
+        ),
+        (
+            Reason::Step(HeldStep::Surplus(x())),
+            "StepInProgress",
+            json!({"cause": "SurplusPods", "message": "x"}),
+            "scaling gave the new template more pods than its step allows: x",
+        ),
         (
             Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
             "LeftAlone",
