@@ -288,6 +288,30 @@ fn rejections_and_opt_outs() -> Vec<Row> {
             "x; it is back at revision 1a2b, which cannot be read any more",
         ),
         (
+            Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
+            "LeftAlone",
+            json!({"cause": "OnlyCreated"}),
+            "its annotation asks to create it only if it is missing, and it exists",
+        ),
+        (
+            Reason::LeftAlone(ReconcilePolicy::Disabled),
+            "LeftAlone",
+            json!({"cause": "ReconcileDisabled"}),
+            "its annotation asks not to reconcile it",
+        ),
+        (
+            Reason::OptedOut("example.com/word"),
+            "OptedOut",
+            json!({"annotation": "example.com/word"}),
+            "example.com/word is set on the live object: it is neither changed nor repaired until that is \
+             removed",
+        ),
+    ]
+}
+
+fn steps() -> Vec<Row> {
+    vec![
+        (
             Reason::Step(HeldStep::Pods(wait(), None)),
             "StepInProgress",
             json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4}),
@@ -312,25 +336,6 @@ fn rejections_and_opt_outs() -> Vec<Row> {
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
             "scaling gave the new template more pods than its step allows: x",
-        ),
-        (
-            Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
-            "LeftAlone",
-            json!({"cause": "OnlyCreated"}),
-            "its annotation asks to create it only if it is missing, and it exists",
-        ),
-        (
-            Reason::LeftAlone(ReconcilePolicy::Disabled),
-            "LeftAlone",
-            json!({"cause": "ReconcileDisabled"}),
-            "its annotation asks not to reconcile it",
-        ),
-        (
-            Reason::OptedOut("example.com/word"),
-            "OptedOut",
-            json!({"annotation": "example.com/word"}),
-            "example.com/word is set on the live object: it is neither changed nor repaired until that is \
-             removed",
         ),
     ]
 }
@@ -429,6 +434,7 @@ fn rows() -> Vec<Row> {
         budgets(),
         people(),
         rejections_and_opt_outs(),
+        steps(),
         refusals(),
         writes(),
         prune_rows::deferred(),
