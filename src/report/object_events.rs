@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::ObjectRef;
 use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
+use crate::render::CodedReason;
 
 /// The number of events kept for later listeners.
 const MAX_KEPT_EVENTS: usize = 512;
@@ -139,6 +140,9 @@ pub(crate) struct EventRecord {
     pub object: Option<ObjectRef>,
     /// In words.
     pub message: String,
+    /// The reason in these words for machines; empty where there is none.
+    #[serde(flatten)]
+    pub coded: CodedReason,
     /// The revision that it follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -175,6 +179,21 @@ impl fmt::Display for EventRecord {
     }
 }
 
+/// The message of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventMessage {
+    /// In words.
+    pub text: String,
+    /// The reason in these words for machines.
+    pub coded: CodedReason,
+}
+
+impl From<String> for EventMessage {
+    fn from(text: String) -> Self {
+        Self { text, coded: CodedReason::default() }
+    }
+}
+
 /// An event without its number and time.
 #[derive(Clone, Debug)]
 pub(crate) struct EventDraft {
@@ -187,7 +206,7 @@ pub(crate) struct EventDraft {
     /// See [`EventRecord::regarding`].
     pub regarding: Option<RegardingObjects>,
     /// See [`EventRecord::message`].
-    pub message: String,
+    pub message: EventMessage,
     /// See [`EventRecord::revision`].
     pub revision: Option<String>,
     /// See [`EventRecord::author`].
@@ -250,7 +269,8 @@ impl EventRecorder {
 
     /// Records an event, and sends it to all who listen.
     pub(crate) fn record(&self, now: Timestamp, draft: EventDraft) {
-        let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
+        let EventDraft { reason, source, object, regarding, message, revision, author, subject } = draft;
+        let EventMessage { text: mut message, coded } = message;
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut backlog = self.backlog();
         let EventBacklog { kept, followers } = &mut *backlog;
@@ -261,6 +281,7 @@ impl EventRecorder {
             source: source.to_string(),
             object: object.as_ref().map(ObjectRef::of),
             message,
+            coded,
             revision,
             author,
             subject,
@@ -318,7 +339,7 @@ mod tests {
             source: "shop".into(),
             object: None,
             regarding: None,
-            message: message.to_owned(),
+            message: message.to_owned().into(),
             revision: None,
             author: None,
             subject: None,

@@ -162,7 +162,7 @@ mod tests {
             source: source.into(),
             object: None,
             regarding: None,
-            message: message.to_owned(),
+            message: message.to_owned().into(),
             revision: None,
             author: None,
             subject: None,

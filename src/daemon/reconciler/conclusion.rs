@@ -63,7 +63,7 @@ impl TransientReasons<'_> {
             | Reason::Oversized(..)
             | Reason::Rejected(_)
             | Reason::Generated(_)
-            | Reason::Paused(_)
+            | Reason::Paused(..)
             | Reason::OnHold(_)
             | Reason::Fight(..)
             | Reason::KeyUnavailable(_)

@@ -42,11 +42,10 @@ use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
     AcceptedContent, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
-use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, Reason,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, PruneCause, Reason,
     RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, SharedDesiredObject, WorkloadPhase,
     is_workload,
 };
@@ -524,17 +523,17 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
     match &input.prune_decision {
         // The prune decision was made on another view of it.
         Some(PruneDecision::Delete) if live.is_unproven() => {
-            Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
+            Decision::wait(Reason::Kept(PruneCause::Unproven))
         }
         Some(PruneDecision::Delete) => match recent_failure(input, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
         },
-        Some(PruneDecision::Defer(why)) => defend(input, Reason::Prune(why.clone()), now),
-        Some(PruneDecision::Confirm(why)) => defend(input, Reason::Confirm(why.clone()), now),
-        Some(PruneDecision::Keep(why)) => defend(input, Reason::Kept(why.clone()), now),
-        Some(PruneDecision::Ignore(why)) => Decision::wait(Reason::Kept(why.clone())),
-        None => defend(input, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
+        Some(PruneDecision::Defer(cause)) => defend(input, Reason::Prune(cause.clone()), now),
+        Some(PruneDecision::Confirm(cause)) => defend(input, Reason::Confirm(cause.clone()), now),
+        Some(PruneDecision::Keep(cause)) => defend(input, Reason::Kept(cause.clone()), now),
+        Some(PruneDecision::Ignore(cause)) => Decision::wait(Reason::Kept(cause.clone())),
+        None => defend(input, Reason::Prune(PruneCause::Undecided), now),
     }
 }
 

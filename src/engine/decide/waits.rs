@@ -1,11 +1,11 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
-use crate::engine::Reason;
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
+use crate::engine::{ChangeMilestone, Reason};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -81,7 +81,11 @@ impl Engine {
 
     /// Returns why a change of the newest revision is not done with an object, in words that follow
     /// its name.
-    pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn unfinished_change(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<ChangeMilestone> {
         lookup_counts::count(1);
         let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
@@ -91,13 +95,13 @@ impl Engine {
             return None;
         }
         if is_content_pending(entry) {
-            return Some("is changed".to_owned());
+            return Some(ChangeMilestone::Changed);
         }
         if self.restart_stamp(id).is_some() {
-            return Some("is restarted".to_owned());
+            return Some(ChangeMilestone::Restarted);
         }
         if self.has_claimed_rollout(id) {
-            return Some("is rolled out".to_owned());
+            return Some(ChangeMilestone::RolledOut);
         }
         let live = self.live_object(id)?;
         let newest = self.sources[source].head.as_ref();
@@ -105,6 +109,6 @@ impl Engine {
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
-        Some(format!("is healthy ({})", health_words(live)))
+        Some(ChangeMilestone::Healthy(health_words(live).into()))
     }
 }

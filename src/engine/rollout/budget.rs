@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::engine::SourceId;
+use crate::engine::{CauseCode, SourceId};
 use crate::object::{ObjectId, count_text, verb_to_be};
 
 /// A number of pods: an absolute one, or a percentage of all.
@@ -285,6 +285,20 @@ pub(crate) enum BudgetShortage {
 }
 
 impl BudgetShortage {
+    /// Returns the code of what is short.
+    pub(in crate::engine) fn code(&self) -> CauseCode {
+        match self {
+            Self::Workloads(..) => CauseCode::MaxWorkloads,
+            Self::SlowStart(..) => CauseCode::SlowStart,
+            Self::Pods(..) => CauseCode::MaxUnavailable,
+            Self::TooMany(..) => CauseCode::TakesDownTooMany,
+            Self::Starts(..) => CauseCode::MaxStarts,
+            Self::Behind(_) => CauseCode::BehindAnother,
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.code(),
+            Self::Recovering(_) => CauseCode::LedgerRecreated,
+        }
+    }
+
     /// Returns whether it may be short because of what others have claimed.
     pub(in crate::engine) fn is_of_claims(&self) -> bool {
         match self {

@@ -20,7 +20,7 @@ use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::RolloutOverlayState;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Reason, ResourceVersion, RolloutOverlay, Uid};
+use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, Uid};
 use crate::object::ObjectId;
 
 /// The pause after the first write, carried out or not. It doubles with each further write.
@@ -297,9 +297,8 @@ impl Engine {
             self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
         match message.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
             Some(message) => {
-                let words =
-                    format!("scaling gave the new template more pods than its step allows: {message}");
-                decision.with_reason(Reason::Step(words.into()))
+                let step = HeldStep::Surplus(message.clone());
+                decision.with_reason(Reason::Step(step))
             }
             None => decision,
         }

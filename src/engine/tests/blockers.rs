@@ -184,7 +184,7 @@ fn check_unfinished(harness: &Harness, id: &ObjectId, expected: Option<&str>) {
     let found = harness.engine.unfinished_change(FIRST, id);
     assert!(
         match (&found, expected) {
-            (Some(found), Some(expected)) => found.starts_with(expected),
+            (Some(found), Some(expected)) => found.to_string().starts_with(expected),
             (None, None) => true,
             _ => false,
         },
@@ -229,7 +229,7 @@ fn no_change_is_awaited_of_what_is_left_alone_or_of_another_source() {
     engine.read(FIRST, reading("c1", &file(&a, 1)));
     engine.read(SECOND, reading("c1", &[]));
     let found = [FIRST, SECOND].map(|source| engine.unfinished_change(source, &a));
-    assert_eq!(found, [Some("is changed".to_owned()), None]);
+    assert_eq!(found, [Some(ChangeMilestone::Changed), None]);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn whoever_waits_is_woken_by_what_the_reason_is_about() {
     check(Reason::Inventory("test".into()), inventory());
     check(Reason::RecordUnreadable("it cannot be read".into()), inventory());
     let object = || Some(WaitTopic::Object(b.clone()));
-    check(Reason::Needs(b.clone(), "is not there yet".into()), object());
+    check(Reason::Needs(b.clone(), DependencyState::Missing), object());
     check(Reason::UnitWorkload(b.clone()), object());
     check(Reason::Reading(b.clone()), object());
     check(Reason::Generated(b.clone()), object());
