@@ -179,9 +179,9 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 #[cfg(test)]
 pub(crate) use rollout::steps::{StepWait, SurplusPods};
-pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
 pub(crate) use view::View;

@@ -324,6 +324,7 @@ impl ReasonDetails {
             | PruneCause::NotInFiles
             | PruneCause::UnreadKey
             | PruneCause::UnreadInventory
+            | PruneCause::UnsearchedFolders
             | PruneCause::Undecided => {}
         }
     }

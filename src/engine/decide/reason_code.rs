@@ -146,6 +146,7 @@ codes! {
         ScopeUnknown => "It is not known whether a kind of the source is namespaced.",
         SourceNotRead => "The source was not read completely.",
         InventoryUnread => "The inventory is being read.",
+        FoldersUnsearched => "The other folders of the repository are searched for objects that moved.",
         RevisionUnrecorded => "The inventory does not record the revision as accepted yet.",
         KindNotListed => "A kind cannot be listed.",
         ContentUnread => "The last content of an object is being read.",

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::deletion::prune_cause::PruneCause;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
@@ -78,10 +79,6 @@ impl Engine {
     /// Returns why a source deletes nothing before other folders were searched.
     pub(in crate::engine) fn search_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let is_due = self.sources[source].moved == MovedObjects::Unsearched;
-        is_due.then(|| {
-            PruneDecision::Defer(
-                "nothing is pruned until the other folders of the repository are read".into(),
-            )
-        })
+        is_due.then_some(PruneDecision::Defer(PruneCause::UnsearchedFolders))
     }
 }

@@ -62,6 +62,8 @@ pub(crate) enum PruneCause {
     Incomplete(Arc<str>),
     /// The inventory is being read.
     UnreadInventory,
+    /// The other folders of the repository are searched for what left this one.
+    UnsearchedFolders,
     /// The inventory does not record this revision yet.
     UnrecordedRevision(Arc<str>),
     /// The kind cannot be listed.
@@ -103,6 +105,7 @@ impl PruneCause {
             Self::UnscopedFile(..) => CauseCode::ScopeUnknown,
             Self::Incomplete(_) => CauseCode::SourceNotRead,
             Self::UnreadInventory => CauseCode::InventoryUnread,
+            Self::UnsearchedFolders => CauseCode::FoldersUnsearched,
             Self::UnrecordedRevision(_) => CauseCode::RevisionUnrecorded,
             Self::UnlistedKind(_) => CauseCode::KindNotListed,
             Self::UnreadContent(_) => CauseCode::ContentUnread,
@@ -156,6 +159,9 @@ impl fmt::Display for PruneCause {
                 write!(f, "nothing is pruned, as the source was not read completely: {why}")
             }
             Self::UnreadInventory => f.write_str("nothing is pruned until the inventory is read"),
+            Self::UnsearchedFolders => {
+                f.write_str("nothing is pruned until the other folders of the repository are read")
+            }
             Self::UnrecordedRevision(revision) => {
                 write!(f, "nothing is pruned until the inventory records revision {revision} as accepted")
             }

@@ -75,6 +75,11 @@ pub(super) fn deferred_for_all() -> Vec<Row> {
             "nothing is pruned until the inventory is read",
         ),
         defer(
+            PruneCause::UnsearchedFolders,
+            json!({"cause": "FoldersUnsearched"}),
+            "nothing is pruned until the other folders of the repository are read",
+        ),
+        defer(
             PruneCause::UnrecordedRevision("1a2b".into()),
             json!({"cause": "RevisionUnrecorded", "revision": "1a2b"}),
             "nothing is pruned until the inventory records revision 1a2b as accepted",
