@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
-    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
+    FieldManager, GeneratedMark, JobCreator, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation,
+    ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::graph::LabelSelection;
@@ -152,6 +152,7 @@ impl LiveDecoder {
             owner: owner::of(meta, ours, &self.interner),
             release: None,
             release_serial: 0,
+            job_creator: JobCreator::Rhumb,
             unproven_release,
             our_fields: ours
                 .and_then(|entry| entry.fields_v1)

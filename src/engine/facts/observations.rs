@@ -306,7 +306,7 @@ impl Engine {
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.
     pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
-        let is_trusted = || self.entry(id).is_some_and(|entry| entry.has_trusted_release(live));
+        let is_trusted = || self.entry(id).is_some_and(|entry| entry.is_created_by_rhumb(live));
         let Some(release) = live
             .shown_release()
             .filter(|release| live.finished && is_trusted() && self.is_target_hash(id, release.hash))
