@@ -25,9 +25,9 @@ pub(super) struct Interner {
 /// The bytes of texts and lists, without what their tables take.
 #[derive(Debug, Default)]
 struct Growth {
-    /// Those that were held after the last sweep.
+    /// The bytes that were held after the last sweep.
     kept: usize,
-    /// Those that were added since.
+    /// The bytes that were added since.
     added: usize,
 }
 

@@ -236,7 +236,8 @@ struct PreconditionFields<'a> {
 }
 
 impl<'a> PreconditionFields<'a> {
-    /// A dry run names no absence: it writes nothing, and its answer would show the version.
+    /// Reads a precondition. A dry run names no absence: it writes nothing, and its answer would show
+    /// the version.
     fn new(precondition: &'a Precondition, mode: WriteMode, on: &CallSubject) -> Result<Self, ClusterError> {
         let (uid, version) = match (precondition, mode) {
             (Precondition::Absent, WriteMode::Real) => (None, Some(ABSENT_VERSION.to_owned())),

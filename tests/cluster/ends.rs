@@ -188,8 +188,8 @@ fn while_neither_writes_nor_leases_are_answered() {
     daemon.says(&["expire by themselves"]);
 }
 
-/// Requests that write rhumb's own records: inventories with their status, orders and the rollout
-/// ledger.
+/// Returns the requests that write rhumb's own records: inventories with their status, orders and
+/// the rollout ledger.
 fn record_writes(site: &TestNamespace<'_>) -> Requests {
     let writes = ["POST", "PUT", "PATCH"].into_iter().fold(Requests::any(), Requests::method);
     writes.path_contains(&format!("/namespaces/{}/configmaps", site.system()))

@@ -42,9 +42,9 @@ impl SealedOverlay {
 /// of the content: fields that the manifest does not have may have let it end without a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobCreator {
-    /// rhumb. All other objects, and seals of older versions, count as that.
+    /// It is rhumb. All other objects, and seals of older versions, count as that.
     Rhumb,
-    /// Somebody else, and rhumb wrote to it later.
+    /// It is somebody else, and rhumb wrote to the Job later.
     Others,
 }
 
