@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::harness::Harness;
 use super::world::{
@@ -325,6 +325,33 @@ fn a_job_that_somebody_else_created_has_not_ended_whatever_rhumb_has_written_to_
     };
     check(false, true);
     check(true, false);
+}
+
+#[test]
+fn what_somebody_else_created_first_is_looked_up_and_taken_over_only_as_the_policy_says() {
+    let a = config("a");
+    let check = |adopt: AdoptPolicy, expected: Option<ApplyPurpose>| {
+        let (mut engine, now) = (engine(&[SET], &[a.group_kind()]), Instant::now());
+        engine.set_adopt(FIRST, adopt);
+        engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        engine.record_lookup(&a, DirectView::Absent);
+        let action = engine.decide(&a, now).action;
+        let Action::Apply(apply) = &action else { panic!("{action:?}") };
+        assert_eq!(apply.precondition, Precondition::Absent);
+        let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+        engine.record_result(&a, &action, conflict, now);
+        assert_eq!(engine.decide(&a, now).action, Action::Lookup);
+        let theirs = World::live(&a, &WorldObject::settled(desired(&a, 2, "a").hash, "r0", 5));
+        let theirs = LiveObject { owner: ObjectOwner::Nobody, release: None, our_fields: None, ..theirs };
+        engine.record_lookup(&a, DirectView::Found(Box::new(theirs)));
+        let purpose = match engine.decide(&a, now).action {
+            Action::Apply(apply) => Some(apply.purpose),
+            _ => None,
+        };
+        assert_eq!(purpose, expected, "{adopt:?}");
+    };
+    check(AdoptPolicy::Never, None);
+    check(AdoptPolicy::IfUnowned, Some(ApplyPurpose::Adopt));
 }
 
 #[test]
