@@ -32,8 +32,8 @@ struct Growth {
 }
 
 impl Growth {
-    /// Adds bytes. Returns whether it is time for a sweep: that takes as long as what is held is
-    /// large, so as much has to come as was kept.
+    /// Adds bytes. Returns whether it is time for a sweep. One looks at all that is held, so as much
+    /// as that has to be added first.
     fn add(&mut self, bytes: usize) -> bool {
         self.added += bytes;
         self.added >= MIN_GROWTH_BYTES.max(self.kept)

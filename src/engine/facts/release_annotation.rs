@@ -39,7 +39,7 @@ impl SealedOverlay {
 }
 
 /// The creator of the incarnation of a Job. The end of one that somebody else created says nothing
-/// of the content: fields that the manifest does not have may have let it end without a pod.
+/// of the content. It may have ended without a pod, by fields that the manifest does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobCreator {
     /// It is rhumb. All other objects, and seals of older versions, count as that.
