@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rhumb::testing::cluster::{
     ApplyForce, Cluster, Connection, Informer, InformerChange, InformerEvent, KindLookup, ListSelector,
 };
-use rhumb::testing::engine::Precondition;
 use rhumb::testing::engine::WorkloadPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use rhumb::testing::engine::{Precondition, Uid};
 use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -68,8 +68,11 @@ impl Workload {
     }
 
     async fn apply(&self) {
-        let guard = &Precondition::Absent;
-        self.cluster.apply(&self.kind, &self.id, &self.body, guard, ApplyForce::Forced).await.unwrap();
+        let there =
+            self.cluster.get(&self.kind, &self.id).await.unwrap().map_or(Precondition::Absent, |live| {
+                Precondition::Uid(Uid(live["metadata"]["uid"].as_str().unwrap().into()))
+            });
+        self.cluster.apply(&self.kind, &self.id, &self.body, &there, ApplyForce::Forced).await.unwrap();
     }
 
     /// Applies an image, and returns the phases up to the last one, each once in a row.

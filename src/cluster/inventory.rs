@@ -306,7 +306,7 @@ fn is_anothers(object: &ConfigMap) -> bool {
 
 /// Returns whether a ConfigMap of this name can be an inventory: it has the name of its source, a
 /// DNS label. An orders object can be made to look like one by a user of one source alone.
-pub(super) fn is_inventory_name(name: &str) -> bool {
+pub(crate) fn is_inventory_name(name: &str) -> bool {
     !name.contains('.')
 }
 

@@ -67,6 +67,7 @@ pub(crate) use fence::{LeaseTerms, TermStart, WriteFence};
 pub(crate) use impersonation::ServiceAccount;
 pub use informer::{Informer, InformerChange, InformerEvent};
 pub(crate) use intents::{AnnotationTarget, later_writers};
+pub(crate) use inventory::is_inventory_name;
 pub use inventory::{InventoryObject, inventory_id_of};
 pub(crate) use kinds::ServedScope;
 pub use kinds::{KindLookup, KindTable, ServedKind};

@@ -19,13 +19,13 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
-    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
+    FieldManager, GeneratedMark, JobCreator, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation,
+    ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::graph::LabelSelection;
 use crate::health::{self, Health, HealthStatus};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, shorten};
 
 /// The annotations that health and rolling look at.
 const STATE_ANNOTATIONS: [&str; 3] = [
@@ -39,6 +39,10 @@ const STATE_ANNOTATIONS: [&str; 3] = [
 /// Somebody who applies an object under our name may make it longer. Of a longer one nothing counts
 /// as ours, so the object is written again, which leaves only what we send in it.
 pub(super) const MAX_OUR_FIELDS_BYTES: usize = 256 << 10;
+
+/// The longest reason for the health of an object, in bytes. Somebody who may write its status may
+/// write a longer one.
+pub(super) const MAX_HEALTH_MESSAGE_BYTES: usize = 1 << 10;
 
 /// The longest group, kind and name of an autoscaler's target, in bytes. Nothing has a longer one.
 pub(super) const MAX_TARGET_NAME_BYTES: usize = 253;
@@ -152,6 +156,7 @@ impl LiveDecoder {
             owner: owner::of(meta, ours, &self.interner),
             release: None,
             release_serial: 0,
+            job_creator: JobCreator::Rhumb,
             unproven_release,
             our_fields: ours
                 .and_then(|entry| entry.fields_v1)
@@ -160,7 +165,10 @@ impl LiveDecoder {
             value_digest: None,
             other_managers: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
-            health: Health { status: health.status, message: self.interner.text(&health.message) },
+            health: Health {
+                status: health.status,
+                message: self.interner.text(&shorten(&health.message, MAX_HEALTH_MESSAGE_BYTES)),
+            },
             replica_status: tree.as_ref().and_then(|tree| {
                 let replica_status = controller_progress::of(&self.group_kind, tree)?;
                 let failed_before = ours.is_some_and(|entry| {

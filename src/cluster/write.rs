@@ -20,6 +20,10 @@ use crate::object::ObjectId;
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const JSON_TYPE: &str = "application/json";
 
+/// A version that no object has, as the first write to an empty store gets a higher one. An apply
+/// that names it creates what is missing, and is refused where an object is there.
+const ABSENT_VERSION: &str = "1";
+
 /// Indicates whether fields that other managers own with other values are taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyForce {
@@ -76,7 +80,10 @@ impl Cluster {
         force: ApplyForce,
     ) -> Result<ApplyResult, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let content = ConditionalBody { body, precondition: PreconditionFields::new(precondition, &on)? };
+        let content = ConditionalBody {
+            body,
+            precondition: PreconditionFields::new(precondition, WriteMode::Real, &on)?,
+        };
         let answer = self.send_patch(kind, id, &content, force, WriteMode::Real).await?;
         let seen = LiveDecoder::new(kind, self.interner(), WireForm::Full).decode(answer.text(&on)?);
         let Some(seen) = seen else {
@@ -110,7 +117,10 @@ impl Cluster {
             if *precondition == Precondition::Absent { ApplyForce::Unforced } else { ApplyForce::Forced };
         let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
-        let content = ConditionalBody { body, precondition: PreconditionFields::new(precondition, &on)? };
+        let content = ConditionalBody {
+            body,
+            precondition: PreconditionFields::new(precondition, WriteMode::Dry, &on)?,
+        };
         let answer = self.send_patch(kind, id, &content, force, WriteMode::Dry).await?.decode(&on)?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
@@ -226,11 +236,14 @@ struct PreconditionFields<'a> {
 }
 
 impl<'a> PreconditionFields<'a> {
-    fn new(precondition: &'a Precondition, on: &CallSubject) -> Result<Self, ClusterError> {
-        let (uid, version) = match precondition {
-            Precondition::Absent => (None, None),
-            Precondition::Uid(uid) => (Some(uid), None),
-            Precondition::Exact(uid, rv) => (Some(uid), Some(exact_version(*rv, on)?)),
+    /// Reads a precondition. A dry run names no absence: it writes nothing, and its answer would show
+    /// the version.
+    fn new(precondition: &'a Precondition, mode: WriteMode, on: &CallSubject) -> Result<Self, ClusterError> {
+        let (uid, version) = match (precondition, mode) {
+            (Precondition::Absent, WriteMode::Real) => (None, Some(ABSENT_VERSION.to_owned())),
+            (Precondition::Absent, WriteMode::Dry) => (None, None),
+            (Precondition::Uid(uid), _) => (Some(uid), None),
+            (Precondition::Exact(uid, rv), _) => (Some(uid), Some(exact_version(*rv, on)?)),
         };
         Ok(Self { uid, version })
     }

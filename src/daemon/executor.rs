@@ -27,6 +27,45 @@ use crate::engine::{
 use crate::object::{ObjectId, text_at, value_at};
 use crate::report::Outcome;
 
+/// The owner before, of an object that came at the same time as our creation. It is said where the
+/// server merged the two.
+const SIMULTANEOUS_CREATOR: &str = "another client, which created it at the same time";
+
+/// The warning about a server that took a creation for a change.
+const UNGUARDED_CREATION: &str = "another client created it at the same time, and this API server does not \
+    heed that rhumb would only create it: the two are one object now";
+
+/// An apply by what it turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CompletedWrite {
+    /// It created the object.
+    Creation,
+    /// It was to create the object, and the server merged it into one that was there.
+    MergedCreation,
+    /// It changed the object.
+    Change,
+}
+
+impl CompletedWrite {
+    fn of(precondition: &Precondition, created: bool) -> Self {
+        match precondition {
+            _ if created => Self::Creation,
+            Precondition::Absent => Self::MergedCreation,
+            Precondition::Uid(_) | Precondition::Exact(..) => Self::Change,
+        }
+    }
+
+    /// Returns the outcome, with the drift that was put back and the owner before.
+    fn outcome(self, drift: Option<String>, owner: Option<Arc<str>>) -> Outcome {
+        match (self, drift) {
+            (Self::Creation, _) => Outcome::Created,
+            (Self::MergedCreation, _) => Outcome::Adopted(SIMULTANEOUS_CREATOR.into()),
+            (Self::Change, Some(drift)) => Outcome::Repaired(drift.into()),
+            (Self::Change, None) => owner.map_or(Outcome::Configured, Outcome::Adopted),
+        }
+    }
+}
+
 /// The executor of actions. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Executor {
@@ -82,11 +121,11 @@ impl Executor {
                     }
                     None => None,
                 };
-                let outcome = match drift {
-                    _ if applied.created => Outcome::Created,
-                    Some(drift) => Outcome::Repaired(drift.into()),
-                    None => owner.map_or(Outcome::Configured, Outcome::Adopted),
-                };
+                let write = CompletedWrite::of(&apply.precondition, applied.created);
+                if write == CompletedWrite::MergedCreation {
+                    tracing::warn!(object = %id, "{UNGUARDED_CREATION}");
+                }
+                let outcome = write.outcome(drift, owner);
                 (ActionResult::Applied(WriteResult { live: applied.live }), Some(outcome))
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
@@ -306,5 +345,25 @@ pub(super) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + S
             // here.
             Err(_) => std::future::pending().await,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_creation_that_the_server_merged_into_another_object_is_reported_as_an_adoption() {
+        let check = |precondition: &Precondition, created: bool, drift: Option<&str>, expected: &str| {
+            let write = CompletedWrite::of(precondition, created);
+            let outcome = write.outcome(drift.map(ToOwned::to_owned), Some("somebody".into()));
+            assert_eq!(outcome.to_string(), expected, "{precondition:?} {created} {drift:?}");
+        };
+        let there = Precondition::Uid(Uid("u-1".into()));
+        let merged = "configured: adopted from another client, which created it at the same time";
+        check(&Precondition::Absent, true, None, "created");
+        check(&Precondition::Absent, false, None, merged);
+        check(&there, false, None, "configured: adopted from somebody");
+        check(&there, false, Some("x changed"), "configured: x changed; put back");
     }
 }

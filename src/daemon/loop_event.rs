@@ -13,7 +13,7 @@ use crate::cluster::{
 use crate::engine::{
     Action, ActionResult, ContentRef, DirectView, EvictionOutcome, LiveObject, MovedObjects, NodeFacts,
     OlderRevision, PeerSource, PodToEvict, RepositoryIdentity, ResourceVersion, ScaleRequest, ScaleResult,
-    SharedDesiredObject, SourceId, SourceReading, VerifiedOwnership,
+    SharedDesiredObject, SourceId, SourceReading, UndoRequest, VerifiedOwnership,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Outcome;
@@ -57,7 +57,7 @@ pub(super) enum LoopEvent {
     /// Older contents were looked up.
     ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
-    UndoTargetRead(SourceId, Arc<str>, Result<OlderRevision, String>),
+    UndoTargetRead(Box<UndoRequest>, Result<OlderRevision, String>),
     /// Other folders were searched for what a source has dropped.
     FoldersSearched(SourceId, MovedObjects),
     /// Discovery answered.

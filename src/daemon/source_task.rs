@@ -552,7 +552,7 @@ impl ContentReader {
         let is_on_host = self.is_on_host;
         match self.past_revision(undo.clone(), head).await {
             Err(_) if is_on_host => ContentLookup::UndoNeedsFetch(Box::new(undo)),
-            past => ContentLookup::Done(Box::new(LoopEvent::UndoTargetRead(undo.source, undo.token, past))),
+            past => ContentLookup::Done(Box::new(LoopEvent::UndoTargetRead(Box::new(undo), past))),
         }
     }
 

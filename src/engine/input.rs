@@ -18,8 +18,8 @@ use crate::engine::{
     Action, ActionResult, ConfigData, ContentRef, DirectView, EvictionOutcome, HashKey, InformerGroupId,
     Inventory, KindAvailability, KindState, LiveObject, MovedObjects, NodeChange, OlderRevision, Order,
     PeerSource, PodToEvict, ReadState, RepositoryIdentity, RolloutLedger, ScaleRequest, ScaleResult,
-    SharedDesiredObject, SourceId, SourceReading, SourceService, SourceStatement, VerifiedOwnership,
-    WatchScope, WorkloadPods,
+    SharedDesiredObject, SourceId, SourceReading, SourceService, SourceStatement, UndoRequest,
+    VerifiedOwnership, WatchScope, WorkloadPods,
 };
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -58,7 +58,7 @@ pub(crate) enum Input {
     /// The orders object of a source was read.
     Ordered { source: SourceId, orders: Vec<Order> },
     /// The older revision of an undo was looked up; the reason in words where there is none.
-    UndoTarget { source: SourceId, token: Arc<str>, past: Result<OlderRevision, String> },
+    UndoTarget { undo: Box<UndoRequest>, past: Result<OlderRevision, String> },
     /// The statements of the cluster's sources were read.
     Peers(Vec<PeerSource>),
     /// The statements of the cluster's sources cannot be read, and a plan goes on without.
@@ -178,7 +178,7 @@ impl Engine {
             Input::InventoryLocked { source } => self.lock_inventory(source),
             Input::Statement { source, statement } => self.restore_statement(source, &statement),
             Input::Ordered { source, orders } => self.take_orders(source, orders),
-            Input::UndoTarget { source, token, past } => self.undo_target_read(source, token, past),
+            Input::UndoTarget { undo, past } => self.undo_target_read(&undo, past),
             Input::Peers(peers) => self.handover.sources_behind = self.set_peers(peers, now),
             Input::PeersUnreadable => self.ignore_peers(),
             Input::SourceNames(names) => self.set_source_names(names),

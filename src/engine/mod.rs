@@ -104,7 +104,7 @@ pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::refused_manifests::RefusedManifest;
-pub(crate) use facts::release_annotation::{ReleaseAnnotation, ReleaseKey, ReleaseSeal};
+pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };

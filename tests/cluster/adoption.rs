@@ -133,3 +133,34 @@ fn an_object_that_comes_between_a_lookup_and_a_creation_is_never_overwritten() {
     let managers = site.value("ConfigMap", "env", "/metadata/managedFields").to_string();
     assert!(!managers.contains("rhumb"), "{managers}");
 }
+
+#[test]
+fn an_object_without_conflicting_fields_that_comes_before_a_creation_is_not_written_over() {
+    let mut site = TestNamespace::new("adopt-merge");
+    let proxy = site.cluster.fault_proxy(12).unwrap();
+    site.through(&proxy);
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
+    let policies: [(&[&str], i32, &str); 2] = [(&["--adopt", "never"], 1, ""), (&[], 0, "ours")];
+    for (flags, code, expected) in policies {
+        let creations = Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
+        let pause = Duration::from_secs(2);
+        let held = proxy.add(Rule::new(creations, Fault::Delay(pause, pause)).times(1));
+        let apply = thread::scope(|scope| {
+            let applying = scope.spawn(|| site.apply(folder.path(), flags));
+            until("the creation is on its way", || proxy.hits(held).fired == 1);
+            // It has no field that the manifest has with another value.
+            let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "env"},
+                "data": {"extra": "theirs"}});
+            site.api.create(&site.at("ConfigMap", ""), "kubectl-create", &theirs);
+            applying.join().unwrap()
+        });
+        apply.ends(code);
+        assert_eq!(
+            (site.data("env", "key"), site.data("env", "extra")),
+            (expected.to_owned(), "theirs".to_owned())
+        );
+        let managers = site.value("ConfigMap", "env", "/metadata/managedFields").to_string();
+        assert_eq!(managers.contains("rhumb"), !expected.is_empty(), "{managers}");
+        site.kubectl(&["delete", "configmap", "env"]);
+    }
+}

@@ -187,3 +187,67 @@ fn while_neither_writes_nor_leases_are_answered() {
     ends(&mut daemon);
     daemon.says(&["expire by themselves"]);
 }
+
+/// Returns the requests that write rhumb's own records: inventories with their status, orders and
+/// the rollout ledger.
+fn record_writes(site: &TestNamespace<'_>) -> Requests {
+    let writes = ["POST", "PUT", "PATCH"].into_iter().fold(Requests::any(), Requests::method);
+    writes.path_contains(&format!("/namespaces/{}/configmaps", site.system()))
+}
+
+/// Answers all but the records that are written last.
+#[test]
+fn while_the_last_records_are_not_answered() {
+    for (name, settings) in [("end-records", ""), ("end-shared", "leases: always")] {
+        let mut site = TestNamespace::new(name);
+        let proxy = site.cluster.fault_proxy(5).unwrap();
+        site.through(&proxy);
+        let shop = repo();
+        let configuration = site.configuration(shop.path(), settings);
+        let mut daemon = site.configured(&configuration);
+        site.await_data("env", "a", "1");
+        let silent = silenced(&proxy, record_writes(&site));
+        shop.change("env.yaml", &yaml::config_map("env", "a", "2"));
+        site.await_data("env", "a", "2");
+        until("a record is on its way", || proxy.hits(silent).fired > 0);
+        ends(&mut daemon);
+        // The next one takes them up as they are.
+        proxy.clear();
+        let mut daemon = site.configured(&configuration);
+        shop.change("env.yaml", &yaml::config_map("env", "a", "3"));
+        site.await_data_within(SHARED, "env", "a", "3");
+        ends(&mut daemon);
+    }
+}
+
+// The process goes on: only its loop of that source ends.
+#[test]
+fn of_a_source_that_another_replica_takes_while_its_records_are_not_answered() {
+    let mut one = TestNamespace::new("end-lost");
+    let mut other = one.with_empty_state();
+    one.known_as("one");
+    other.known_as("other");
+    let proxy = one.cluster.fault_proxy(5).unwrap();
+    one.through(&proxy);
+    let shop = repo();
+    let configuration = one.configuration(shop.path(), "leases: always");
+    let mut first = one.configured(&configuration);
+    one.await_data("env", "a", "1");
+    let silent = silenced(&proxy, record_writes(&one));
+    shop.change("env.yaml", &yaml::config_map("env", "a", "2"));
+    one.await_data("env", "a", "2");
+    until("a record is on its way", || proxy.hits(silent).fired > 0);
+    first.signal("STOP");
+    let mut second = other.configured(&configuration);
+    shop.change("env.yaml", &yaml::config_map("env", "a", "3"));
+    one.await_data_within(SHARED, "env", "a", "3");
+    let mark = first.mark();
+    first.signal("CONT");
+    first.says_since(mark, &["lost the Lease of the source"]);
+    proxy.clear();
+    // It serves the source again, once nobody else does.
+    ends(&mut second);
+    shop.change("env.yaml", &yaml::config_map("env", "a", "4"));
+    one.await_data_within(SHARED, "env", "a", "4");
+    ends(&mut first);
+}

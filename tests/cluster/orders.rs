@@ -1,5 +1,6 @@
 //! The orders of people on the command line, while rhumb runs and while it does not.
 
+use controlplane::AuditEvent;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -522,4 +523,27 @@ fn orders_that_are_made_to_look_like_an_inventory_hold_back_no_deletion() {
     other.remove("a.yaml");
     other.commit("remove a");
     site.await_absence("ConfigMap", "a");
+}
+
+// Each request for an observation has all daemons read all inventories.
+#[test]
+fn orders_that_are_made_to_look_like_a_request_for_an_observation_have_nothing_read() {
+    let site = TestNamespace::new("orders-asking");
+    let repo = first();
+    let _daemon = daemon(&site, &repo);
+    at_rest(&site, "nginx:1");
+    let orders = orders_of(&site, "orders-asking");
+    until("its orders object is made", || site.api.get(&orders).is_some());
+    let window = site.window();
+    for number in 0..20 {
+        let asking = json!({"metadata": {"labels": {"rhumb.dev/look-request": format!("r{number}")}},
+            "data": {"0-a": "no order"}});
+        site.api.merge(&orders, "somebody", &asking);
+        until("what is no order is taken out", || site.api.value(&orders, "/data/0-a").is_null());
+    }
+    let is_list = |event: &AuditEvent| {
+        event.verb == "list" && event.resource == "configmaps" && event.namespace == site.system()
+    };
+    let lists = window.calls().into_iter().filter(is_list).count();
+    assert!(lists < 10, "{lists} lists of inventories");
 }

@@ -88,6 +88,13 @@ impl Harness {
         plane().kubectl_in(&all, input).unwrap()
     }
 
+    /// Returns the precondition for what is there now.
+    async fn precondition(&self, kind: &ServedKind, id: &ObjectId) -> Precondition {
+        let found = self.cluster.get(kind, id).await.unwrap();
+        let uid = found.map(|object| Uid(object["metadata"]["uid"].as_str().unwrap().into()));
+        uid.map_or(Precondition::Absent, Precondition::Uid)
+    }
+
     async fn data(&self, name: &str) -> Value {
         let object = self.cluster.get(&self.config_maps(), &self.id(name)).await.unwrap().unwrap();
         object["data"].clone()
@@ -159,17 +166,43 @@ async fn guards_hold_as_the_table_says() {
 async fn an_unforced_apply_names_who_owns_the_fields() {
     let harness = Harness::new("owned").await;
     harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
+    let there = harness.precondition(&harness.config_maps(), &harness.id("x")).await;
     // The same value is owned together.
-    harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::Unforced).await.unwrap();
+    harness.apply("x", json!({ "a": "1" }), there.clone(), ApplyForce::Unforced).await.unwrap();
     let Err(ClusterFault::FieldConflicts { conflicts }) =
-        harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::Unforced).await
+        harness.apply("x", json!({ "a": "9", "b": "9" }), there.clone(), ApplyForce::Unforced).await
     else {
         panic!()
     };
     let found: Vec<(&str, &str)> = conflicts.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
     assert_eq!(found, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
-    harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Forced).await.unwrap();
+    harness.apply("x", json!({ "a": "9" }), there, ApplyForce::Forced).await.unwrap();
     assert_eq!(harness.data("x").await, json!({ "a": "9", "b": "2" }));
+}
+
+#[tokio::test]
+async fn a_creation_leaves_an_object_alone_that_is_there() {
+    let harness = Harness::new("created").await;
+    harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1"], "");
+    for force in [ApplyForce::Unforced, ApplyForce::Forced] {
+        // No field of it is in conflict with what somebody else has.
+        let over = harness.apply("x", json!({ "b": "2" }), Precondition::Absent, force).await;
+        assert_eq!(over, Err(ClusterFault::VersionConflict), "{force:?}");
+    }
+    assert_eq!(harness.data("x").await, json!({ "a": "1" }));
+    harness.kubectl(&["create", "clusterrole", "created", "--verb=get", "--resource=nodes"], "");
+    let kind = harness.kind("rbac.authorization.k8s.io/v1", "ClusterRole");
+    let id = ObjectId::new(&kind.gvk.group_kind(), None, "created");
+    let body = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "created" },
+        "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }],
+    });
+    let over =
+        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::Unforced).await.map(drop);
+    assert_eq!(*over.unwrap_err().fault(), ClusterFault::VersionConflict);
+    let (_, _, created) =
+        harness.apply("y", json!({ "a": "1" }), Precondition::Absent, ApplyForce::Unforced).await.unwrap();
+    assert!(created);
 }
 
 #[tokio::test]
@@ -180,11 +213,9 @@ async fn refusals_have_their_class() {
         manifest.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = harness.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
-        let error = harness
-            .cluster
-            .apply(&kind, &id, &manifest, &Precondition::Absent, ApplyForce::Unforced)
-            .await
-            .unwrap_err();
+        let there = harness.precondition(&kind, &id).await;
+        let applied = harness.cluster.apply(&kind, &id, &manifest, &there, ApplyForce::Unforced).await;
+        let error = applied.unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;

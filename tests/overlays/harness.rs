@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rhumb::testing::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
-use rhumb::testing::engine::{Precondition, RolloutOverlay, apply_overlay};
+use rhumb::testing::engine::{Precondition, RolloutOverlay, Uid, apply_overlay};
 use rhumb::testing::object::{Gvk, ObjectId, text_at, value_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -162,11 +162,12 @@ impl Harness {
     async fn send(&mut self, image: &str, overlay: Option<RolloutOverlay>) {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         let body = apply_overlay(self.body.clone(), overlay);
-        let applied = self
-            .cluster
-            .apply(&self.kind, &self.id, &body, &Precondition::Absent, ApplyForce::Forced)
-            .await
-            .unwrap();
+        let there =
+            self.cluster.get(&self.kind, &self.id).await.unwrap().map_or(Precondition::Absent, |live| {
+                Precondition::Uid(Uid(live["metadata"]["uid"].as_str().unwrap().into()))
+            });
+        let applied =
+            self.cluster.apply(&self.kind, &self.id, &body, &there, ApplyForce::Forced).await.unwrap();
         // Views from now on are of this version or a later one.
         self.live = self.cluster.get(&self.kind, &self.id).await.unwrap().unwrap();
         assert!(applied.warnings.is_empty(), "{:?}", applied.warnings);

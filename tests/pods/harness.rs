@@ -162,8 +162,10 @@ impl Workload {
     /// Applies it, and returns its incarnation and version.
     pub(crate) async fn apply(&self) -> (Uid, ResourceVersion) {
         let Harness { cluster, .. } = &self.harness;
-        let applied =
-            cluster.apply(&self.kind, &self.id, &self.body, &Precondition::Absent, ApplyForce::Forced).await;
+        let there = cluster.get(&self.kind, &self.id).await.unwrap().map_or(Precondition::Absent, |live| {
+            Precondition::Uid(Uid(live["metadata"]["uid"].as_str().unwrap().into()))
+        });
+        let applied = cluster.apply(&self.kind, &self.id, &self.body, &there, ApplyForce::Forced).await;
         let live = applied.unwrap_or_else(|error| panic!("{error}")).live;
         (live.uid, live.rv)
     }

@@ -163,11 +163,61 @@ fn recorded_starts(site: &TestNamespace<'_>) -> Vec<(Timestamp, String)> {
     starts.map(|start| (text(start, "at").parse().unwrap(), text(start, "object"))).collect()
 }
 
-// A start counts from its claim. The workload is written after that, by any time.
+/// Fails if a write has no claim before it, or if three claims since this time are within the time
+/// for which a start counts. A start counts from its claim. The workload is written after that, by
+/// any time.
+#[track_caller]
+fn assert_starts_are_apart(
+    site: &TestNamespace<'_>,
+    begun: &[AuditEvent],
+    claims: BTreeSet<(Timestamp, String)>,
+    since: Timestamp,
+) {
+    let claims: Vec<(Timestamp, String)> = claims.into_iter().filter(|(at, _)| *at >= since).collect();
+    for write in begun {
+        let word = format!("Deployment.apps/{}/{}", site.name, write.name);
+        let is_before = |claim: &(Timestamp, String)| claim.1 == word && claim.0 <= write.timestamp;
+        assert!(claims.iter().any(is_before), "{word} has no claim before {}: {claims:#?}", write.timestamp);
+    }
+    for three in claims.windows(3) {
+        let between = three[2].0.duration_since(three[0].0);
+        assert!(between.unsigned_abs() >= START_WINDOW, "three in {between:#}: {claims:#?}");
+    }
+}
+
+const TWO_STARTS: &str = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
+
+#[test]
+fn no_minute_has_more_claims_than_allowed_although_new_configurations_come_in_it() {
+    let site = TestNamespace::new("reload-starts");
+    let fixture = ReplicaFixture::new(&site, TWO_STARTS);
+    let daemon = site.configured(&fixture.text);
+    for number in 0..SOURCES {
+        site.await_rollout(&web(number));
+    }
+    site.await_free_budget();
+    let windows = [site.window()];
+    let (mut claims, mut begun) = (BTreeSet::new(), Vec::new());
+    let pushed = Timestamp::now();
+    fixture.push("app:2", "one");
+    for count in 1..=4 {
+        in_time("so many rollouts begin", DEFAULT_TIMEOUT, || {
+            begun = first_writes(&windows);
+            claims.extend(recorded_starts(&site));
+            if begun.len() >= count { Ok(()) } else { Err(format!("{} have begun", begun.len())) }
+        });
+        let newer = fixture.text.replace("maxWorkloads: 9", &format!("maxWorkloads: {}", 9 - count));
+        std::fs::write(site.state.path().join("rhumb.yaml"), newer).unwrap();
+        let mark = daemon.mark();
+        daemon.signal("HUP");
+        daemon.says_since(mark, &["new configuration: "]);
+    }
+    assert_starts_are_apart(&site, &begun, claims, pushed);
+}
+
 #[test]
 fn no_minute_has_more_claims_than_allowed_although_leases_move_in_it() {
-    let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
-    let (one, other, fixture, mut first, mut second) = two_within("replica-starts", budget);
+    let (one, other, fixture, mut first, mut second) = two_within("replica-starts", TWO_STARTS);
     let windows = [one.window(), other.window()];
     let mut claims = BTreeSet::new();
     let mut begun = |count: usize| {
@@ -185,16 +235,7 @@ fn no_minute_has_more_claims_than_allowed_although_leases_move_in_it() {
     killed.kill();
     await_shares(&one, MOVED, &[10]);
     let begun = begun(4);
-    let claims: Vec<(Timestamp, String)> = claims.into_iter().filter(|(at, _)| *at >= pushed).collect();
-    for write in &begun {
-        let word = format!("Deployment.apps/{}/{}", one.name, write.name);
-        let is_before = |claim: &(Timestamp, String)| claim.1 == word && claim.0 <= write.timestamp;
-        assert!(claims.iter().any(is_before), "{word} has no claim before {}: {claims:#?}", write.timestamp);
-    }
-    for three in claims.windows(3) {
-        let between = three[2].0.duration_since(three[0].0);
-        assert!(between.unsigned_abs() >= START_WINDOW, "three in {between:#}: {claims:#?}");
-    }
+    assert_starts_are_apart(&one, &begun, claims, pushed);
     assert_only_holders_wrote(&one, &other);
 }
 

@@ -55,6 +55,10 @@ async fn an_apply_carries_manager_strictness_and_precondition() {
         .await
         .unwrap();
     fake.cluster.dry_run(&config_maps(), &id("a"), &body, None, &Precondition::Absent).await.unwrap();
+    fake.cluster
+        .apply(&config_maps(), &id("a"), &body, &Precondition::Absent, ApplyForce::Unforced)
+        .await
+        .unwrap();
     let asked = fake.asked();
     let check = |asked: &ReceivedCall, query: &str, metadata: Value| {
         assert_eq!(asked.method, "PATCH");
@@ -70,6 +74,8 @@ async fn an_apply_carries_manager_strictness_and_precondition() {
     check(&asked[0], "&force=true", json!({ "name": "a", "uid": "u-1", "resourceVersion": "7" }));
     check(&asked[1], "", json!({ "name": "a", "uid": "u-1" }));
     check(&asked[2], "&dryRun=All", json!({ "name": "a" }));
+    // No object has this version: where one is there, the server refuses the creation.
+    check(&asked[3], "", json!({ "name": "a", "resourceVersion": "1" }));
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
 use crate::cluster::wire::{
-    AutoscalerDecoder, LiveDecoder, MAX_OUR_FIELDS_BYTES, MAX_TARGET_NAME_BYTES, WireDecoder, WireForm,
+    AutoscalerDecoder, LiveDecoder, MAX_HEALTH_MESSAGE_BYTES, MAX_OUR_FIELDS_BYTES, MAX_TARGET_NAME_BYTES,
+    WireDecoder, WireForm,
 };
 use crate::engine::{
     LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, VolumeClaimRetention, WorkloadPhase,
@@ -124,6 +125,33 @@ fn equal_texts_are_kept_once_and_let_go() {
     drop((one, two));
     decoder.sweep();
     assert_eq!(interner.len(), 0);
+}
+
+// Between two complete lists there may be minutes, and thousands of writes.
+#[test]
+fn texts_that_somebody_writes_over_again_and_again_are_let_go_without_a_list() {
+    let interner: Arc<Interner> = Arc::default();
+    let kept = interner.text("kept");
+    for number in 0..200 {
+        interner.text(&format!("{number} {}", "x".repeat(100_000)));
+    }
+    assert!(interner.len() <= 50, "{}", interner.len());
+    assert!(Arc::ptr_eq(&kept, &interner.text("kept")));
+}
+
+#[test]
+fn the_reason_for_the_health_of_an_object_has_a_bound() {
+    let message = |length: usize| {
+        let condition =
+            json!({ "type": "Stalled", "status": "True", "reason": "x", "message": "y".repeat(length) });
+        let metadata = json!({ "name": "a", "uid": "u", "resourceVersion": "7" });
+        let object = json!({ "metadata": metadata, "status": { "conditions": [condition] } });
+        let decoder =
+            LiveDecoder::new(&kind("example.com/v1", "Widget", "widgets"), &Arc::default(), WireForm::Full);
+        decoder.decode(&object.to_string()).unwrap().record.health.message.len()
+    };
+    assert!((100..200).contains(&message(100)), "{}", message(100));
+    assert!((500..=MAX_HEALTH_MESSAGE_BYTES).contains(&message(1_000_000)), "{}", message(1_000_000));
 }
 
 #[test]

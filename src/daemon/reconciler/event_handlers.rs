@@ -48,7 +48,7 @@ impl Reconciler {
                     self.engine.handle(Input::OlderContent { id, release, content }, Instant::now());
                 }
             }
-            LoopEvent::UndoTargetRead(source, token, past) => self.undo_target_read(source, token, past),
+            LoopEvent::UndoTargetRead(undo, past) => self.undo_target_read(undo, past),
             LoopEvent::FoldersSearched(source, moved) => self.record_search(source, moved),
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
             LoopEvent::Kinds(Err(error)) => {

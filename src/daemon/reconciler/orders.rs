@@ -1,14 +1,13 @@
 //! The orders and intents of people: how they are noticed, and how the target of an undo is looked
 //! up.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::inventory::InventoryState;
 use super::super::source_task::SourceTaskRequest;
 use super::{PinState, Reconciler};
-use crate::cluster::{InformerChange, InformerEvent};
-use crate::engine::{Input, OlderRevision, OrderReach, ResourceVersion, SourceId};
+use crate::cluster::{InformerChange, InformerEvent, is_inventory_name};
+use crate::engine::{Input, OlderRevision, OrderReach, ResourceVersion, SourceId, UndoRequest};
 use crate::object::{ErrorClass, ObjectId};
 
 impl Reconciler {
@@ -20,30 +19,25 @@ impl Reconciler {
         undos.retain(|undo| !self.sources.undoing.contains(&(undo.source, undo.token.clone())));
         let mut impossible = Vec::new();
         for undo in undos {
-            let (source, token) = (undo.source, undo.token.clone());
-            match &self.sources.requests[source] {
+            match &self.sources.requests[undo.source] {
                 Some(source_task) => {
+                    let key = (undo.source, undo.token.clone());
                     if source_task.try_send(SourceTaskRequest::ReadUndoTarget(undo)).is_ok() {
-                        self.sources.undoing.insert((source, token));
+                        self.sources.undoing.insert(key);
                     }
                 }
-                None => impossible.push((source, token)),
+                None => impossible.push(undo),
             }
         }
-        for (source, token) in impossible {
+        for undo in impossible {
             let past = Err("the source has no older revisions".to_owned());
-            self.engine.handle(Input::UndoTarget { source, token, past }, Instant::now());
+            self.engine.handle(Input::UndoTarget { undo: Box::new(undo), past }, Instant::now());
         }
     }
 
-    pub(super) fn undo_target_read(
-        &mut self,
-        source: SourceId,
-        token: Arc<str>,
-        past: Result<OlderRevision, String>,
-    ) {
-        self.sources.undoing.remove(&(source, token.clone()));
-        self.engine.handle(Input::UndoTarget { source, token, past }, Instant::now());
+    pub(super) fn undo_target_read(&mut self, undo: Box<UndoRequest>, past: Result<OlderRevision, String>) {
+        self.sources.undoing.remove(&(undo.source, undo.token.clone()));
+        self.engine.handle(Input::UndoTarget { undo, past }, Instant::now());
         // The revision of the rollback must stay readable.
         self.sources.pins = PinState::Stale;
     }
@@ -62,8 +56,10 @@ impl Reconciler {
                 self.records.inventories[source].seen = ResourceVersion(u64::MAX);
                 self.follow_inventory(source);
             }
-            (None, Some(_)) => self.engine.handle(Input::ObservationExpected, Instant::now()),
-            (None, None) => {}
+            (None, Some(_)) if is_inventory_name(id.name()) => {
+                self.engine.handle(Input::ObservationExpected, Instant::now());
+            }
+            (None, _) => {}
         }
     }
 

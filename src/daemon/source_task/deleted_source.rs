@@ -53,9 +53,9 @@ impl SourceTask {
             event_to_send = match request {
                 SourceTaskRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
                 SourceTaskRequest::ReadUndoTarget(undo) => {
-                    let token = undo.token.clone();
-                    let past = self.content_reader().past_revision(undo, self.head_revision()).await;
-                    Some(LoopEvent::UndoTargetRead(number, token, past))
+                    let head = self.head_revision();
+                    let past = self.content_reader().past_revision(undo.clone(), head).await;
+                    Some(LoopEvent::UndoTargetRead(Box::new(undo), past))
                 }
                 SourceTaskRequest::ReadContents(revision, contents) => {
                     let wanted = WantedContents { revision, contents };

@@ -50,13 +50,12 @@ impl SourceTask {
     /// Looks up the target of an undo, with whatever has to be copied or rendered for that. A
     /// revision that was never in force here was never accepted, and must be signed itself.
     pub(super) async fn read_undo_target(&mut self, undo: UndoRequest) -> LoopEvent {
-        let (source, token) = (undo.source, undo.token.clone());
         let history = self.source.fetch_history().await;
-        let past = self.past_revision(undo).await.map_err(|why| match history {
+        let past = self.past_revision(undo.clone()).await.map_err(|why| match history {
             Ok(()) => why,
             Err(error) => format!("{why}; the history cannot be read: {error}"),
         });
-        LoopEvent::UndoTargetRead(source, token, past)
+        LoopEvent::UndoTargetRead(Box::new(undo), past)
     }
 
     async fn past_revision(&mut self, undo: UndoRequest) -> Result<OlderRevision, String> {

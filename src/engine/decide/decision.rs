@@ -17,8 +17,8 @@ use crate::object::{ContentHash, ObjectId, Revision};
 /// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// No such object. The server does not enforce it: the write is unforced, and a field that
-    /// somebody else has with another value is a conflict.
+    /// No such object: the server refuses the write where one is there. It is unforced as well, for
+    /// servers of other kinds that do not look at it.
     Absent,
     /// This incarnation; without it the API server would create a new one.
     Uid(Uid),

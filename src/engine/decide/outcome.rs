@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
-use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, DeletionReason, Precondition, RestartRisk,
+};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::deletion::recreation_guard::recreation_loss;
 use crate::engine::facts::entry::{
@@ -148,7 +150,9 @@ impl Engine {
         }
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
-        entry.written_incarnation = Some(answer.uid.clone());
+        if apply.precondition == Precondition::Absent {
+            entry.created_incarnation = Some(answer.uid.clone());
+        }
         (entry.api_refusal, entry.repair_refusal) = (None, None);
         (entry.last_failure, entry.dry_run) = (None, None);
         // The fields that the server tracks of our own apply are all that it will ever track of

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
-    ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, LiveObject,
+    ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
     ObjectRejection, ResourceVersion, RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
@@ -176,8 +176,8 @@ pub(crate) struct ObjectEntry {
     pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
-    /// The incarnation that this process has written last.
-    pub written_incarnation: Option<Uid>,
+    /// The incarnation that this process has created last.
+    pub created_incarnation: Option<Uid>,
     /// The accepted content before this one, as far as this process has seen it.
     pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
@@ -238,10 +238,11 @@ impl ObjectEntry {
         self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }
 
-    /// Returns whether an object has the content that it shows from rhumb: its seal proves that, or
-    /// this process has written it.
-    pub(in crate::engine) fn has_trusted_release(&self, live: &LiveObject) -> bool {
-        !live.is_unproven() || self.written_incarnation.as_ref() == Some(&live.uid)
+    /// Returns whether rhumb has created a Job, with the content that it shows: its seal proves that,
+    /// or this process has created it.
+    pub(in crate::engine) fn is_created_by_rhumb(&self, live: &LiveObject) -> bool {
+        let is_sealed = !live.is_unproven() && live.job_creator == JobCreator::Rhumb;
+        is_sealed || self.created_incarnation.as_ref() == Some(&live.uid)
     }
 
     /// Returns the source that brought the content in force, where that has been read.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::{
-    ConfigStamp, GeneratedMark, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
-    VolumeClaimRetention,
+    ConfigStamp, GeneratedMark, JobCreator, ObjectIntents, PruneTiming, ReleaseAnnotation,
+    RolloutOverlayState, VolumeClaimRetention,
 };
 use crate::fields::ValueDigest;
 use crate::graph::LabelSelection;
@@ -171,6 +171,8 @@ pub struct LiveObject {
     pub release: Option<ContentRef>,
     /// The place of that among all releases of the object; 0 where it is not known.
     pub release_serial: u64,
+    /// The creator of a Job, where the seal proves the release.
+    pub job_creator: JobCreator,
     /// The release in its annotation that nothing proves yet.
     pub unproven_release: Option<Box<ReleaseAnnotation>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing, or our

@@ -185,8 +185,8 @@ impl Engine {
 
     /// Has an object looked up again before it is created, where its absence was seen long ago.
     ///
-    /// The server does not enforce that it is absent. Somebody may have made it meanwhile, and where
-    /// no value differs the write would take it over, whoever owns it.
+    /// The server refuses a creation where an object is there. A server of another kind may not look
+    /// at that, and would take an object over that somebody made meanwhile, whoever owns it.
     pub(in crate::engine) fn require_recent_absence(
         &mut self,
         id: &ObjectId,
@@ -306,7 +306,7 @@ impl Engine {
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.
     pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
-        let is_trusted = || self.entry(id).is_some_and(|entry| entry.has_trusted_release(live));
+        let is_trusted = || self.entry(id).is_some_and(|entry| entry.is_created_by_rhumb(live));
         let Some(release) = live
             .shown_release()
             .filter(|release| live.finished && is_trusted() && self.is_target_hash(id, release.hash))

@@ -38,6 +38,26 @@ impl SealedOverlay {
     }
 }
 
+/// The creator of the incarnation of a Job. The end of one that somebody else created says nothing
+/// of the content. It may have ended without a pod, by fields that the manifest does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobCreator {
+    /// It is rhumb. All other objects, and seals of older versions, count as that.
+    Rhumb,
+    /// It is somebody else, and rhumb wrote to the Job later.
+    Others,
+}
+
+impl JobCreator {
+    /// Returns the bytes that are signed for it; none where that is nothing special.
+    fn signed_text(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Rhumb => None,
+            Self::Others => Some(b"created by others"),
+        }
+    }
+}
+
 /// The facts that a seal proves beside the content that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SealedFacts {
@@ -47,12 +67,14 @@ pub(crate) struct SealedFacts {
     pub serial: u64,
     /// The overlay on a workload.
     pub overlay: SealedOverlay,
+    /// The creator of a Job.
+    pub creator: JobCreator,
 }
 
 impl SealedFacts {
     /// Returns the facts of an object that is no workload.
     pub(crate) fn of(timing: PruneTiming, serial: u64) -> Self {
-        Self { timing, serial, overlay: SealedOverlay::Unsaid }
+        Self { timing, serial, overlay: SealedOverlay::Unsaid, creator: JobCreator::Rhumb }
     }
 
     /// Returns the facts for the seal of a write.
@@ -171,7 +193,7 @@ impl ReleaseKey {
         release: &ContentRef,
         facts: SealedFacts,
     ) -> ReleaseSeal {
-        let SealedFacts { timing, serial, overlay } = facts;
+        let SealedFacts { timing, serial, overlay, creator } = facts;
         let hash = release.hash.bytes();
         let keep: Option<&[u8]> = match timing {
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => None,
@@ -191,7 +213,8 @@ impl ReleaseKey {
         let serial_bytes = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
         let serial_bytes = (serial > 0).then_some(serial_bytes.as_slice());
         let overlaid = overlay.signed_text();
-        for part in parts.into_iter().chain(keep).chain(serial_bytes).chain(overlaid.as_deref()) {
+        let words = keep.into_iter().chain(serial_bytes).chain(overlaid.as_deref());
+        for part in parts.into_iter().chain(words).chain(creator.signed_text()) {
             // With its length, so that no two lists of parts have the same text.
             text.extend((part.len() as u64).to_be_bytes());
             text.extend(part);
@@ -230,9 +253,16 @@ impl ReleaseKey {
             (false, None) => &[SealedOverlay::Unsaid],
         };
         let timings = [PruneTiming::AfterUnit, PruneTiming::OnConfirmation, PruneTiming::Never];
-        let facts = overlays
-            .iter()
-            .flat_map(|overlay| timings.map(|timing| SealedFacts { timing, serial, overlay: *overlay }));
+        let creators: &[JobCreator] = if id.is("batch", "Job") {
+            &[JobCreator::Rhumb, JobCreator::Others]
+        } else {
+            &[JobCreator::Rhumb]
+        };
+        let facts = overlays.iter().flat_map(|overlay| {
+            creators.iter().flat_map(move |creator| {
+                timings.map(|timing| SealedFacts { timing, serial, overlay: *overlay, creator: *creator })
+            })
+        });
         let is_made_with = |facts: &SealedFacts| {
             let made = self.seal(inventory_id, id, &annotation.release, *facts);
             // Takes as long wherever they differ.

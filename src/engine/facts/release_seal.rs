@@ -19,9 +19,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::decide::decision::{Action, ApplyRequest, Decision};
+use crate::engine::decide::decision::{Action, ApplyRequest, Decision, Precondition};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
-use crate::engine::facts::release_annotation::{ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay};
+use crate::engine::facts::release_annotation::{
+    JobCreator, ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay,
+};
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
@@ -232,9 +234,10 @@ impl Engine {
             // Its label is gone or altered, which is drift where we wrote it.
             _ => (self.sources.inventory_ids().iter().find_map(|set| facts_of(set)), false),
         };
-        let SealedFacts { timing, serial, overlay } = sealed?;
+        let SealedFacts { timing, serial, overlay, creator } = sealed?;
         live.release = live.unproven_release.take().map(|annotation| annotation.release);
         live.release_serial = serial;
+        live.job_creator = creator;
         live.prune_timing = live.prune_timing.strictest(timing);
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
             live.owner = ObjectOwner::Labelled(set.clone());
@@ -320,13 +323,29 @@ impl Engine {
         Some(ContentRef { hash: shown.hash, revision: entry.revision.clone()? })
     }
 
+    /// Returns who created the incarnation of a Job that a write is for.
+    fn job_creator(&self, id: &ObjectId, apply: &ApplyRequest) -> JobCreator {
+        let is_trusted = || {
+            let shown = self.entry(id).zip(self.live_object(id));
+            shown.is_some_and(|(entry, live)| entry.is_created_by_rhumb(live))
+        };
+        if !id.is("batch", "Job") || apply.precondition == Precondition::Absent || is_trusted() {
+            JobCreator::Rhumb
+        } else {
+            JobCreator::Others
+        }
+    }
+
     /// Seals what a write is to say.
     pub(in crate::engine) fn seal_decision(&self, id: &ObjectId, decision: Decision) -> Decision {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.objects.proofs.keys.last()) else {
             return decision;
         };
         let release = apply.release_annotation().release;
-        let facts = SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash));
+        let facts = SealedFacts {
+            creator: self.job_creator(id, apply),
+            ..SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash))
+        };
         let seal = key.seal(&self.sources.inventory_ids()[apply.source], id, &release, facts);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
@@ -365,7 +384,7 @@ impl ObjectEntry {
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());
-            self.ended = (live.finished && self.has_trusted_release(live)).then(|| Box::new(shown.hash));
+            self.ended = (live.finished && self.is_created_by_rhumb(live)).then(|| Box::new(shown.hash));
             if !self.accepted.content().is_some_and(|accepted| accepted.has_hash(shown.hash)) {
                 (self.accepted, self.revision) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.revision.is_none() {
@@ -375,7 +394,7 @@ impl ObjectEntry {
         };
         self.revision = Some(release.revision.clone());
         self.incarnation = Some(live.uid.clone());
-        self.ended = live.finished.then(|| Box::new(release.hash));
+        self.ended = (live.finished && self.is_created_by_rhumb(live)).then(|| Box::new(release.hash));
         match (&self.accepted, wanted) {
             (AcceptedContent::Known(accepted), _) if accepted.has_hash(release.hash) => {}
             (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),

@@ -210,14 +210,17 @@ impl Engine {
     }
 
     /// Takes over the target of a rollback, or the reason for which it cannot be had, in words. An
-    /// order that is gone by now is not carried out.
+    /// order that is gone by now is not carried out, and neither is another one in its place.
     pub(in crate::engine) fn undo_target_read(
         &mut self,
-        source: SourceId,
-        token: Arc<str>,
+        undo: &UndoRequest,
         past: Result<OlderRevision, String>,
     ) {
-        let Some(undo) = self.orders.undos.remove(&(source, token)) else { return };
+        let key = (undo.source, undo.token.clone());
+        if self.orders.undos.get(&key) != Some(undo) {
+            return;
+        }
+        self.orders.undos.remove(&key);
         // It may have to be looked up again.
         self.orders.stale = true;
         let release = self.live_object(&undo.id).and_then(|live| live.release.clone());
@@ -226,7 +229,7 @@ impl Engine {
             return;
         };
         let words = match past {
-            Ok(past) => self.go_back(&undo, &release, &past),
+            Ok(past) => self.go_back(undo, &release, &past),
             Err(why) => format!("nothing to undo: {why}"),
         };
         self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);

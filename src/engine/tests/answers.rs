@@ -112,6 +112,29 @@ fn an_undo_that_is_no_longer_ordered_once_its_target_is_looked_up_is_not_carried
     check(&["2-b undo r1"], &["2-b"]);
 }
 
+// The keys of the orders object are chosen by whoever may write it.
+#[test]
+fn an_undo_is_not_answered_by_the_target_of_the_one_that_had_its_token() {
+    let mut harness = second();
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    harness.give(&workload("web"), "1-a undo r1");
+    harness.engine.carry_out_orders();
+    let earlier: Vec<UndoRequest> = harness.engine.undo_requests().cloned().collect();
+    // Another revision is asked for while the target is looked up.
+    harness.world.orders.clear();
+    harness.give(&workload("web"), "1-a undo r2");
+    harness.engine.carry_out_orders();
+    assert_eq!(earlier.len(), 1);
+    for undo in earlier {
+        harness.answer_undo(undo);
+    }
+    let asked: Vec<Option<Arc<str>>> = harness.engine.undo_requests().map(|undo| undo.to.clone()).collect();
+    assert_eq!(asked, [Some("r2".into())]);
+    harness.settle();
+    shows(&harness, 2, "r2");
+}
+
 #[test]
 fn an_order_does_not_wait_for_an_order_to_another_source_with_the_same_token() {
     let mut harness = second();

@@ -198,7 +198,7 @@ impl Harness {
     /// Answers the lookup of the target of an undo.
     pub(super) fn answer_undo(&mut self, undo: UndoRequest) {
         let past = self.past(&undo);
-        self.handle(Input::UndoTarget { source: undo.source, token: undo.token, past });
+        self.handle(Input::UndoTarget { undo: Box::new(undo), past });
     }
 
     /// Writes an order, as `<token> <verb> [argument]`, into the orders object, which its watch

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::harness::Harness;
 use super::world::{
@@ -232,7 +232,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
 
 // Somebody who may create Jobs could keep the wanted one from ever running.
 #[test]
-fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_written_it() {
+fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_created_it() {
     let job = id("batch", "Job", "shop", "migrate");
     let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     let now = Instant::now();
@@ -268,6 +268,90 @@ fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_wr
     check(false, Some(5), true);
     // Another one has its name by now.
     check(false, Some(4), false);
+}
+
+// Fields that the manifest does not have may let a Job end without a pod. So what rhumb writes to it
+// later proves nothing of its end.
+#[test]
+fn a_job_that_somebody_else_created_has_not_ended_whatever_rhumb_has_written_to_it() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
+    let now = Instant::now();
+    let following = || {
+        let mut engine = engine(&[SET], &[job.group_kind()]);
+        engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
+        engine
+    };
+    let theirs = || World::live(&job, &WorldObject::settled(wanted.hash, "r1", 5));
+    let check = |is_there: bool, has_ended: bool| {
+        let mut engine = following();
+        if is_there {
+            let owner = ObjectOwner::Nobody;
+            engine.observe_object(&job, LiveObject { owner, release: None, our_fields: None, ..theirs() });
+        } else {
+            engine.record_lookup(&job, DirectView::Absent);
+        }
+        let action = engine.decide(&job, now).action;
+        let Action::Apply(apply) = &action else { panic!("{action:?}") };
+        let is_creation = apply.precondition == Precondition::Absent;
+        assert_eq!((is_creation, apply.seal.is_some()), (!is_there, true));
+        let annotation = Some(Box::new(apply.release_annotation()));
+        let written = LiveObject {
+            release: None,
+            unproven_release: annotation,
+            rv: ResourceVersion(20),
+            finished: true,
+            ..theirs()
+        };
+        engine.record_result(
+            &job,
+            &action,
+            ActionResult::Applied(WriteResult { live: written.clone() }),
+            now,
+        );
+        // The same process, and one that has just started.
+        for mut engine in [engine, following()] {
+            engine.observe_object(&job, written.clone());
+            let is_proven = engine.informer_object(&job).is_some_and(|live| !live.is_unproven());
+            assert!(is_proven, "it can be pruned, for one");
+            engine.observe_object(&job, LiveObject { rv: ResourceVersion(21), ..written.clone() });
+            engine.observe_absence(&job);
+            engine.record_lookup(&job, DirectView::Absent);
+            let is_left = engine.decide(&job, now).action == Action::Nothing;
+            assert_eq!(is_left, has_ended, "{is_there}");
+            let recorded = engine.source(FIRST).inventory.as_ref().unwrap().finished.contains_key(&job);
+            assert_eq!(recorded, has_ended, "{is_there}");
+        }
+    };
+    check(false, true);
+    check(true, false);
+}
+
+#[test]
+fn what_somebody_else_created_first_is_looked_up_and_taken_over_only_as_the_policy_says() {
+    let a = config("a");
+    let check = |adopt: AdoptPolicy, expected: Option<ApplyPurpose>| {
+        let (mut engine, now) = (engine(&[SET], &[a.group_kind()]), Instant::now());
+        engine.set_adopt(FIRST, adopt);
+        engine.set_reading(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        engine.record_lookup(&a, DirectView::Absent);
+        let action = engine.decide(&a, now).action;
+        let Action::Apply(apply) = &action else { panic!("{action:?}") };
+        assert_eq!(apply.precondition, Precondition::Absent);
+        let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+        engine.record_result(&a, &action, conflict, now);
+        assert_eq!(engine.decide(&a, now).action, Action::Lookup);
+        let theirs = World::live(&a, &WorldObject::settled(desired(&a, 2, "a").hash, "r0", 5));
+        let theirs = LiveObject { owner: ObjectOwner::Nobody, release: None, our_fields: None, ..theirs };
+        engine.record_lookup(&a, DirectView::Found(Box::new(theirs)));
+        let purpose = match engine.decide(&a, now).action {
+            Action::Apply(apply) => Some(apply.purpose),
+            _ => None,
+        };
+        assert_eq!(purpose, expected, "{adopt:?}");
+    };
+    check(AdoptPolicy::Never, None);
+    check(AdoptPolicy::IfUnowned, Some(ApplyPurpose::Adopt));
 }
 
 #[test]

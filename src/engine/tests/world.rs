@@ -231,6 +231,7 @@ impl World {
             owner,
             release: thing.release.clone(),
             release_serial: 0,
+            job_creator: JobCreator::Rhumb,
             unproven_release: None,
             our_fields: thing.release.as_ref().map(|_| {
                 let hashed = thing
