@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use super::fixture::{TestRepository, state};
+use super::fixture::{TestRepository, git, state};
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::source::{
     BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RemainingRenderWork, RenderRequest,
@@ -228,4 +228,28 @@ async fn two_revisions_with_the_same_roots_are_compared_at_the_cost_of_what_diff
         assert!(source.reader().rendered_changes(revision, *rendered, &next).unwrap().is_none(), "{root}");
         earlier = (next.clone(), source.snapshot(&next).unwrap().rendered.unwrap());
     }
+}
+
+#[tokio::test]
+async fn what_was_rendered_is_a_commit_with_a_folder_for_each_root() {
+    let (repo, revision) = TestRepository::with(&[("a/kustomization.yaml", "resources: []")]);
+    let renderer = Arc::new(NamedRoots::default());
+    renderer.set("a/kustomization.yaml", Some(&[("x", "object")]));
+    let settings = SourceSettings { renderer: Some(renderer), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    source.observe().await.unwrap();
+    let (store, name) = (state(&repo.dir).join("revisions.git"), format!("refs/rhumb/rendered/{revision}"));
+    let commit = git(&store, &["cat-file", "commit", &name]);
+    assert!(commit.ends_with(&format!("\n\nRendered\n\nSource-Commit: {revision}")), "{commit}");
+    let blob = BlobId::of(b"object");
+    let listed = git(&store, &["ls-tree", "-r", "--name-only", &name]);
+    assert_eq!(listed, format!("000000/{blob}\n000000/root.json"));
+    let list: serde_json::Value =
+        serde_json::from_str(&git(&store, &["show", &format!("{name}:000000/root.json")])).unwrap();
+    assert_eq!((&list["path"], &list["key"]), (&"a/kustomization.yaml".into(), &"00".repeat(32).into()));
+    let object = &list["objects"][0];
+    assert_eq!(
+        (&object["path"], &object["blob"]),
+        (&"a/kustomization.yaml#x".into(), &blob.to_string().into())
+    );
 }
