@@ -110,9 +110,8 @@ impl RevisionReader {
     /// Compares two revisions with roots at the cost of what differs. Of the older one this was
     /// rendered when it was read.
     ///
-    /// None where only whole snapshots can be compared: other roots, a root that does not render, or
-    /// more than the contents of the other files differ. Otherwise the refused files are the same in
-    /// both.
+    /// None where only whole snapshots can be compared: other roots, one that does not render, or
+    /// more than contents of other files differ. Otherwise the refused files are the same in both.
     pub(crate) fn rendered_changes(
         &self,
         from: &Revision,
