@@ -135,11 +135,13 @@ async fn a_revision_of_which_a_file_was_not_read_is_not_taken_for_an_empty_one()
     assert!(snapshot.files.is_empty() && !snapshot.is_complete(), "{snapshot:?}");
 }
 
-/// A renderer of roots that a test names: the objects of each, as name and text, or none where it
-/// does not render.
+/// Objects, each a name and a text.
+type NamedObjects = Vec<(&'static str, &'static str)>;
+
+/// A renderer of roots that a test names: the objects of each, or none where it does not render.
 #[derive(Debug, Default)]
 struct NamedRoots {
-    roots: Mutex<BTreeMap<&'static str, Option<Vec<(&'static str, &'static str)>>>>,
+    roots: Mutex<BTreeMap<&'static str, Option<NamedObjects>>>,
 }
 
 impl NamedRoots {
@@ -226,7 +228,8 @@ async fn two_revisions_with_the_same_roots_are_compared_at_the_cost_of_what_diff
         source.observe().await.unwrap();
         let (revision, rendered) = &earlier;
         assert!(source.reader().rendered_changes(revision, *rendered, &next).unwrap().is_none(), "{root}");
-        earlier = (next.clone(), source.snapshot(&next).unwrap().rendered.unwrap());
+        let rendered = source.snapshot(&next).unwrap().rendered.unwrap();
+        earlier = (next, rendered);
     }
 }
 
