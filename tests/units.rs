@@ -123,6 +123,13 @@ fn what_a_git_server_makes_it_take_is_bounded_and_ends_no_service() {
 }
 
 #[test]
+fn the_service_may_put_programs_into_a_sandbox() {
+    let text = fs::read_to_string(units().join("rhumb.service")).unwrap();
+    let calls = "SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp";
+    assert!(text.lines().any(|line| line == calls), "older versions of systemd have no group of them");
+}
+
+#[test]
 fn the_packaged_configuration_is_read_and_writes_nothing() {
     let text = fs::read_to_string(units().join("rhumb.yaml")).unwrap();
     let config = config::read("rhumb.yaml", &text, &Environment::default()).unwrap();

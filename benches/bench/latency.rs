@@ -15,7 +15,7 @@ use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
 /// Between two samples, so that each is a commit of its own and not part of a burst.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// Measures S2 and S3, each with few and with many objects.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {

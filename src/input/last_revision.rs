@@ -1,7 +1,7 @@
 //! The revision that a source's renderer rendered last: what came of its roots, and which of them a
 //! next pass keeps.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::kustomize::{ChangeImpact, ClosureIndex};
@@ -16,7 +16,7 @@ use crate::source::{RenderedRoot, RevisionTree, RootKey, RootOutcome};
 pub(super) struct LastRevision {
     pub(super) tree: RevisionTree,
     pub(super) index: ClosureIndex,
-    pub(super) roots: HashMap<Arc<str>, RememberedRoot>,
+    pub(super) roots: BTreeMap<Arc<str>, RememberedRoot>,
     /// The digest of its variables.
     pub(super) variables: Option<[u8; 32]>,
     /// The settings that its charts were given.

@@ -142,7 +142,8 @@ pub(super) fn outcome_of(
     let outcome = match run {
         Ok(RenderOutput { objects, warnings: found }) => {
             warnings.extend(found.into_iter().map(|found| finding_from(&start, found)));
-            let files = objects.into_iter().map(|object| file_of(&start, &path, object, &mut contents));
+            let mut seen = SeenPaths::from_folder(&start);
+            let files = objects.into_iter().map(|object| file_of(&mut seen, &path, object, &mut contents));
             let mut files: Vec<SnapshotFile> = files.collect();
             files.sort_unstable();
             RootOutcome::Rendered(files.into())
@@ -183,7 +184,7 @@ fn is_out_of_time(error: &RenderError) -> bool {
 }
 
 fn file_of(
-    start: &str,
+    seen: &mut SeenPaths<'_>,
     root: &str,
     object: RenderedObject,
     contents: &mut Vec<RenderedContent>,
@@ -195,16 +196,38 @@ fn file_of(
         path: RenderedRoot::object_path(root, &object.name),
         blob,
         size,
-        origin: Some(render_origin(start, object.origin).into()),
+        origin: Some(seen.render_origin(object.origin).into()),
     }
 }
 
-fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
-    let ObjectOrigin { root, renderer, places } = origin;
-    RenderOrigin {
-        root: paths::seen_from(start, &root).into(),
-        renderer,
-        places: places.iter().map(|made_from| seen_from(start, made_from)).collect(),
+/// Paths of the revision as they are seen from the source's folder. The objects of a root share the
+/// text of each.
+struct SeenPaths<'a> {
+    start: &'a str,
+    known: HashMap<Arc<str>, Arc<str>>,
+}
+
+impl<'a> SeenPaths<'a> {
+    fn from_folder(start: &'a str) -> Self {
+        Self { start, known: HashMap::new() }
+    }
+
+    fn path(&mut self, path: &Arc<str>) -> Arc<str> {
+        if let Some(seen) = self.known.get(path) {
+            return seen.clone();
+        }
+        // Most are seen from the revision's own folder, and are the same text then.
+        let seen = paths::seen_from(self.start, path);
+        let seen = if *seen == **path { path.clone() } else { seen.into() };
+        self.known.insert(path.clone(), seen.clone());
+        seen
+    }
+
+    fn render_origin(&mut self, origin: ObjectOrigin) -> RenderOrigin {
+        let ObjectOrigin { root, renderer, places } = origin;
+        let root = self.path(&root);
+        let seen = |place: ManifestOrigin| ManifestOrigin { file: self.path(&place.file), ..place };
+        RenderOrigin { root, renderer, places: places.into_iter().map(seen).collect() }
     }
 }
 

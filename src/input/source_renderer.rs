@@ -271,8 +271,8 @@ impl SourceRenderer {
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
         pass.count_stops(stops);
         let outcomes = folders.into_iter().zip(done.iter().map(|done| RememberedRoot::from(&done.root)));
-        let mut roots: HashMap<Arc<str>, RememberedRoot> = outcomes.collect();
-        roots.extend(kept.iter().map(|(folder, root)| (folder.clone(), root.into())));
+        let kept_outcomes = kept.iter().map(|(folder, root)| (folder.clone(), root.into()));
+        let roots: BTreeMap<Arc<str>, RememberedRoot> = outcomes.chain(kept_outcomes).collect();
         index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
@@ -307,33 +307,29 @@ impl SourceRenderer {
             programs.insert(program, self.find_program(program)?);
         }
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
-        let closures: Vec<(RenderRoot, Arc<RootClosure>)> =
-            closures.into_iter().map(|(root, closure)| (root, closure.into())).collect();
-        for ((root, closure), number) in closures.iter().cloned().zip(0_usize..) {
+        let use_of_variables = VariableUse::of(variables);
+        for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
+            let closure = Arc::new(closure);
             // The key of any other root does not depend on them.
             let variables = match variables {
                 Some(variables) if closure.can_name_variables(files)? => Some(variables),
                 _ => None,
             };
-            match plan_root(root, start, closure, &programs, variables, pass.known) {
+            match plan_root(root, start, closure.clone(), &programs, variables, pass.known) {
                 Ok(job) => jobs.push((number, job)),
-                Err(outcome) => drop(done.insert(number, *outcome)),
+                Err(mut outcome) => {
+                    add_possible_names(&mut outcome, &closure, use_of_variables, files)?;
+                    done.insert(number, *outcome);
+                }
             }
         }
         let (count, start_time) = (jobs.len(), Instant::now());
         pass.order_jobs(&mut jobs);
-        done.extend(self.run_all(jobs, files, pass)?);
+        done.extend(self.run_all(jobs, files, pass, use_of_variables)?);
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
-        let use_of_variables = VariableUse::of(variables);
-        let mut done: Vec<JobOutcome> = done.into_values().collect();
-        for (done, (_, closure)) in done.iter_mut().zip(&closures) {
-            if is_failure(&done.root) {
-                done.root.names = possible_names(closure, use_of_variables, files)?;
-            }
-        }
-        Ok(done)
+        Ok(done.into_values().collect())
     }
 
     async fn render_root<T: FileTree>(&self, job: &RootJob, files: &T) -> Result<RenderOutput, RenderError> {
@@ -387,11 +383,13 @@ impl SourceRenderer {
         own_thread::wait_for(async || self.host.find(program).await).map_err(|error| no_worker(&error))
     }
 
+    /// Runs jobs, and frees what each has read at its end: a first commit brings every root at once.
     fn run_all<T: FileTree + Sync>(
         &self,
         jobs: Vec<(usize, RootJob)>,
         files: &T,
         pass: &RenderPass<'_>,
+        variables: VariableUse,
     ) -> Result<Vec<(usize, JobOutcome)>, SourceError> {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
@@ -399,16 +397,19 @@ impl SourceRenderer {
             let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
-                if !pass.has_time() {
-                    done.push((number, pass.postpone(&job)));
-                    continue;
-                }
-                let slot = ProgramSlots::of_process().acquire(self.slots);
-                let run = runtime.block_on(self.render_root(&job, files));
-                drop(slot);
-                let folder = job.folder.clone();
-                let outcome = outcome_of(job, run)?;
-                pass.note_outcome(&folder, &outcome.root.outcome);
+                let closure = job.closure.clone();
+                let mut outcome = if pass.has_time() {
+                    let slot = ProgramSlots::of_process().acquire(self.slots);
+                    let run = runtime.block_on(self.render_root(&job, files));
+                    drop(slot);
+                    let folder = job.folder.clone();
+                    let outcome = outcome_of(job, run)?;
+                    pass.note_outcome(&folder, &outcome.root.outcome);
+                    outcome
+                } else {
+                    pass.postpone(&job)
+                };
+                add_possible_names(&mut outcome, &closure, variables, files)?;
                 done.push((number, outcome));
             }
             Ok(done)
@@ -423,6 +424,19 @@ impl SourceRenderer {
             Ok(all)
         })
     }
+}
+
+/// Adds the names that the objects of a root may have, where it did not render.
+fn add_possible_names<T: FileTree>(
+    done: &mut JobOutcome,
+    closure: &RootClosure,
+    variables: VariableUse,
+    files: &T,
+) -> Result<(), SourceError> {
+    if is_failure(&done.root) {
+        done.root.names = possible_names(closure, variables, files)?;
+    }
+    Ok(())
 }
 
 fn no_worker(error: &io::Error) -> SourceError {

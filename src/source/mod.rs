@@ -92,6 +92,7 @@ pub(crate) use outside_files::OutsideFiles;
 pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_SOURCE_FILE_BYTES, RevisionReader};
 pub(crate) use rendered_revision::RenderStep;
+pub(crate) use rendered_roots::RenderedChanges;
 pub(crate) use rendering::{
     DUPLICATE_KEY, HOOK_NOT_RUN, RemainingRenderWork, RenderExtent, RenderRequest, RenderedContent,
     RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
@@ -100,6 +101,8 @@ pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, 
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
 pub(crate) use settings::TransportPolicy;
+#[cfg(test)]
+pub(crate) use snapshot::RenderId;
 pub(crate) use snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 pub(crate) use source::{Source, SourceObservation};
 

@@ -241,13 +241,24 @@ impl RevisionReader {
             // It may have been rendered again since.
             return Ok(self.renderer().is_none().then(Vec::new));
         }
+        self.file_changes(from, to, RootTreatment::Structural)
+    }
+
+    /// Compares the files of two revisions that are taken as they are. None where more than their
+    /// contents differ.
+    pub(super) fn file_changes(
+        &self,
+        from: &Revision,
+        to: &Revision,
+        roots: RootTreatment,
+    ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
         let changes = self.pass(|objects| {
             let (old, refused_before) = self.source_root(objects, from)?;
             let (new, refused) = self.source_root(objects, to)?;
             if refused_before != refused {
                 return Ok(None);
             }
-            let (most, roots) = (self.shared.limits.entries, RootTreatment::Structural);
+            let most = self.shared.limits.entries;
             let difference =
                 changes::compare(objects, old, new, most, roots).map_err(|stop| self.stop(stop))?;
             let pairs = difference.map(|difference| difference.pairs);

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Oid, Repository};
 
-use crate::object::Revision;
+use crate::object::{Diagnostic, Revision};
 
+use super::changes::RootTreatment;
 use super::error::SourceError;
 use super::object_stores::{self, HandlePool, StorePath};
 use super::raw_listing::RawListing;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
-use super::snapshot::{RenderId, SnapshotFile};
+use super::snapshot::{ChangedFile, RenderId, SnapshotFile};
 
 /// Rendered revisions whose roots are remembered: the one in force and the next one.
 const MAX_KEPT_REVISIONS: usize = 2;
@@ -60,7 +61,76 @@ impl RememberedRoots {
     }
 }
 
+/// The files in which two revisions with the same roots may differ.
+#[derive(Debug)]
+pub(crate) struct RenderedChanges {
+    /// The files of the older one, in no order.
+    pub before: Vec<SnapshotFile>,
+    /// The files of the newer one.
+    pub after: Vec<SnapshotFile>,
+    /// The id of what was rendered of the newer one.
+    pub rendered: RenderId,
+    /// The warnings about all that was rendered of it.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl RenderedChanges {
+    /// Returns the objects of the roots that differ. None where a root is new or gone, or does not
+    /// render in one of both revisions.
+    fn of_roots(older: &StoredRoots, newer: &StoredRoots) -> Option<Self> {
+        if older.roots.len() != newer.roots.len() {
+            return None;
+        }
+        let (before, after, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut changes = Self { before, after, rendered: RenderId(newer.tree), warnings };
+        for (old, new) in older.roots.iter().zip(newer.roots.iter()) {
+            let (RootOutcome::Rendered(before), RootOutcome::Rendered(after)) = (&old.outcome, &new.outcome)
+            else {
+                return None;
+            };
+            if old.path != new.path {
+                return None;
+            }
+            if old.stored.is_none() || old.stored != new.stored {
+                changes.before.extend(before.iter().cloned());
+                changes.after.extend(after.iter().cloned());
+            }
+            changes.warnings.extend(new.warnings.iter().cloned());
+        }
+        Some(changes)
+    }
+
+    fn add_plain(&mut self, file: &ChangedFile) {
+        self.before.extend(file.before());
+        self.after.extend(file.after());
+    }
+}
+
 impl RevisionReader {
+    /// Compares two revisions with roots at the cost of what differs. Of the older one this was
+    /// rendered when it was read.
+    ///
+    /// None where only whole snapshots can be compared: other roots, one that does not render, or
+    /// more than contents of other files differ. Otherwise the refused files are the same in both.
+    pub(crate) fn rendered_changes(
+        &self,
+        from: &Revision,
+        rendered: RenderId,
+        to: &Revision,
+    ) -> Result<Option<RenderedChanges>, SourceError> {
+        let Some(older) = self.remembered_roots().get(rendered.0) else { return Ok(None) };
+        let Some(newer) = self.stored_roots(to)? else { return Ok(None) };
+        let Some(mut changes) = RenderedChanges::of_roots(&older, &newer) else { return Ok(None) };
+        let Some(files) = self.file_changes(from, to, RootTreatment::Refused)? else { return Ok(None) };
+        for file in &files {
+            // What was made of a file that is a root itself is among the objects.
+            if newer.roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err() {
+                changes.add_plain(file);
+            }
+        }
+        Ok(Some(changes))
+    }
+
     /// Returns the roots of a revision that were rendered; none where nobody has.
     pub(super) fn rendered_roots(
         &self,

@@ -6,7 +6,7 @@
 //! each object. Only the source's own store is asked: nobody who may write to a followed repository
 //! can plant one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository};
@@ -250,19 +250,38 @@ pub(super) struct StoredRoots {
 /// Reads the roots of what was rendered.
 pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, git2::Error> {
     let odb = ObjectDatabase::of(store)?;
-    let mut roots = Vec::new();
+    let (mut roots, mut texts) = (Vec::new(), SharedTexts::default());
     for folder in &odb.find_tree(tree)? {
         let folder = odb.find_tree(folder.id())?;
         let list = folder.get_name(ROOT_RECORD_FILE).map(|entry| entry.id());
         let list = list.ok_or_else(|| damaged_record_error("a root has no list"))?;
         let stored = Some(StoredRoot(folder.id()));
-        roots.push(RenderedRoot { stored, ..read_list(&odb, list)? });
+        roots.push(RenderedRoot { stored, ..read_list(&odb, list, &mut texts)? });
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(StoredRoots { tree, roots: roots.into() })
 }
 
-fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
+/// One copy of each text that many objects share: folders, programs and files.
+#[derive(Debug, Default)]
+struct SharedTexts(HashSet<Arc<str>>);
+
+impl SharedTexts {
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.0.get(text) {
+            return shared.clone();
+        }
+        let shared: Arc<str> = text.into();
+        self.0.insert(shared.clone());
+        shared
+    }
+}
+
+fn read_list(
+    odb: &ObjectDatabase<'_>,
+    list: Oid,
+    texts: &mut SharedTexts,
+) -> Result<RenderedRoot, git2::Error> {
     let object = odb.read_structure(list)?;
     let list: RootList = serde_json::from_slice(object.data())
         .map_err(|_| damaged_record_error("the list of a root cannot be read"))?;
@@ -270,7 +289,8 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
     let outcome = if list.failed {
         RootOutcome::Interrupted(list.errors.into_iter().map(read_error).collect())
     } else {
-        RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
+        let objects = list.objects.iter().map(|listed| read_object(listed, texts));
+        RootOutcome::Rendered(objects.collect::<Result<_, _>>()?)
     };
     let words = list.words.and_then(|words| NameWords::default().with_text(words.as_bytes()));
     let names = words.map_or(PossibleNames::Any, |words| PossibleNames::Words(words.into()));
@@ -278,11 +298,14 @@ fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::
     Ok(RenderedRoot { names, warnings, ..RenderedRoot::new(list.path.into(), key, outcome) })
 }
 
-fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
+fn read_object(listed: &ListedObject, texts: &mut SharedTexts) -> Result<SnapshotFile, git2::Error> {
+    let place = |ListedPlace(file, line, column): &ListedPlace, texts: &mut SharedTexts| {
+        ManifestOrigin::new(texts.share(file), *line, *column)
+    };
     let render = RenderOrigin {
-        root: listed.root.as_str().into(),
-        renderer: listed.renderer.as_str().into(),
-        places: listed.places.iter().map(read_place).collect(),
+        root: texts.share(&listed.root),
+        renderer: texts.share(&listed.renderer),
+        places: listed.places.iter().map(|listed| place(listed, texts)).collect(),
     };
     Ok(SnapshotFile {
         path: listed.path.as_str().into(),

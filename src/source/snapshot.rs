@@ -61,6 +61,14 @@ impl fmt::Debug for BlobId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RenderId(pub(super) Oid);
 
+#[cfg(test)]
+impl RenderId {
+    /// Returns the id of a test, which names nothing.
+    pub(crate) const fn in_test() -> Self {
+        Self(Oid::ZERO_SHA1)
+    }
+}
+
 /// The text between the path of a root and the name of an object that was rendered from it.
 pub(crate) const RENDERED_SEPARATOR: char = '#';
 
@@ -156,6 +164,11 @@ impl ChangedFile {
     /// Returns the file after the change, as it is in the revision; none where it is gone.
     pub(crate) fn after(&self) -> Option<SnapshotFile> {
         self.new.map(|(blob, size)| self.with_content(blob, size))
+    }
+
+    /// Returns the file before the change, as it was in the revision; none where it is new.
+    pub(super) fn before(&self) -> Option<SnapshotFile> {
+        self.old.map(|(blob, size)| self.with_content(blob, size))
     }
 
     /// Returns the file as it was last: after the change, or before it where it is gone.

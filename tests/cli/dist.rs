@@ -63,3 +63,20 @@ fn the_package_suggests_the_programs_that_render_and_the_image_has_them() {
         assert!(image.split(' ').any(|word| word == program), "{image}");
     }
 }
+
+// A key of that Secret is a file of that folder, where an identity of age is looked for.
+#[test]
+fn the_pod_has_its_credentials_in_the_secret_that_the_book_names() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/deployment.yaml");
+    let text = fs::read_to_string(file).unwrap();
+    let between = |begin: &str, end: &str| {
+        let (_, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no {begin}"));
+        rest.split_once(end).map(|(found, _)| found.to_owned()).unwrap()
+    };
+    let folder = between("{name: CREDENTIALS_DIRECTORY, value: ", "}");
+    let mount = format!(", mountPath: {folder},");
+    let line = text.lines().find(|line| line.contains(&mount)).unwrap_or_else(|| panic!("no {mount}"));
+    let volume = line.split_once("{name: ").and_then(|(_, rest)| rest.split_once(',')).unwrap().0;
+    let volume = between(&format!("- name: {volume}\n"), "\n");
+    assert!(volume.contains("secret: {secretName: rhumb-git,"), "{volume}");
+}

@@ -35,6 +35,9 @@ fn a_chart_is_followed_commit_by_commit() {
     site.await_data("own", "key", "one");
     repo.change("web/prod.yaml", "level: highest\n");
     site.await_data("web-settings", "level", "highest");
+    // Nothing of it is a release of helm's, of which each version would be a Secret.
+    let secrets = site.api.list(&format!("/api/v1/namespaces/{}/secrets", site.name));
+    assert!(secrets.iter().all(|secret| secret["type"] != "helm.sh/release.v1"), "{secrets:?}");
 
     // A template that fails keeps what there is, and all else advances.
     let window = site.window();

@@ -3,7 +3,7 @@
 //!
 //! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile
 //! input, with their most dangerous flags on. Input that rhumb refuses by name before it starts a
-//! program is let through here on purpose.
+//! program is let through there on purpose. `refusals.rs` gives the same to rhumb itself.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,6 +29,7 @@ mod limits;
 mod network;
 mod probe;
 mod programs;
+mod refusals;
 mod roots;
 mod unit;
 #[path = "../cluster/support/wait.rs"]

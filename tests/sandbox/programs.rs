@@ -13,6 +13,7 @@ use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
 
 use crate::fixture::{helm, kustomize, sandbox, wait_for};
+use crate::roots::{MAP, WorkTree, names};
 
 /// Installs a program of this name that prints a version.
 fn printing(dir: &Path, name: &str, version: &str) {
@@ -88,4 +89,22 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
     check(RenderProgram::Helm, &["is a script", "name the program that it starts"]);
     let nowhere = find(&finder, RenderProgram::Helm, ProgramPlace::Search(OsStr::new(""))).unwrap_err();
     assert!(matches!(nowhere, ProgramError::Missing { .. }), "{nowhere}");
+}
+
+#[test]
+fn a_missing_program_stops_the_roots_that_need_it_alone() {
+    let programs = TempDir::new().unwrap();
+    std::os::unix::fs::symlink(helm(), programs.path().join("helm")).unwrap();
+    let tree = WorkTree::new(&[
+        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n"),
+        ("chart/templates/a.yaml", MAP),
+        ("overlay/kustomization.yaml", "namePrefix: overlay-\nresources: [a.yaml]\n"),
+        ("overlay/a.yaml", MAP),
+        ("plain.yaml", &MAP.replace("name: map", "name: plain")),
+    ]);
+    let printed = tree.print(".", programs.path());
+    assert_eq!(names(&printed.objects), ["map", "plain"], "{printed:?}");
+    let [found] = &*printed.findings else { panic!("{printed:?}") };
+    let expected = "overlay/kustomization.yaml: there is no kustomize in PATH; it comes by `go install";
+    assert!(found.starts_with(expected), "{found}");
 }

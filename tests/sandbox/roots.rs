@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -14,20 +14,20 @@ use crate::kustomize::{OVERLAY, alias_bomb, deep_list};
 /// The memory that rhumb may have itself, in KiB: that of a program which renders.
 const MEMORY_KIB: u32 = 512 << 10;
 
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n";
+pub(crate) const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n";
 
 /// A git work tree of these files, each a path and a text.
-struct WorkTree(TempDir);
+pub(crate) struct WorkTree(TempDir);
 
 /// The printed objects, and each finding as its place and its words.
 #[derive(Debug)]
-struct Printed {
-    objects: Vec<Value>,
-    findings: Vec<String>,
+pub(crate) struct Printed {
+    pub(crate) objects: Vec<Value>,
+    pub(crate) findings: Vec<String>,
 }
 
 impl WorkTree {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
         assert!(Command::new("git").args(["init", "--quiet"]).arg(folder.path()).status().unwrap().success());
         let tree = Self(folder);
@@ -37,18 +37,30 @@ impl WorkTree {
         tree
     }
 
-    fn add(&self, path: &str, text: &str) {
+    /// Returns the place of a file, whose folder is there.
+    pub(crate) fn place(&self, path: &str) -> PathBuf {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn add(&self, path: &str, text: &str) {
+        fs::write(self.place(path), text).unwrap();
     }
 
     /// Prints a folder, with the programs of another one. Fails beyond the memory of rhumb.
     #[track_caller]
-    fn print(&self, path: &str, programs: &Path) -> Printed {
+    pub(crate) fn print(&self, path: &str, programs: &Path) -> Printed {
+        self.print_by(&[path], programs)
+    }
+
+    /// Does the same with these arguments.
+    #[track_caller]
+    pub(crate) fn print_by(&self, arguments: &[&str], programs: &Path) -> Printed {
         let script = format!("ulimit -d {MEMORY_KIB} && exec \"$@\"");
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_rhumb"), "render", "--output", "json", path]);
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_rhumb"), "render", "--output", "json"]);
+        command.args(arguments);
         command.current_dir(self.0.path()).env_clear().env("PATH", programs).env("HOME", "/nonexistent");
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -66,11 +78,11 @@ impl WorkTree {
 }
 
 /// Returns the folder of the real programs.
-fn programs() -> &'static Path {
+pub(crate) fn programs() -> &'static Path {
     kustomize().parent().unwrap()
 }
 
-fn names(objects: &[Value]) -> Vec<&str> {
+pub(crate) fn names(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect()
 }
 

@@ -101,6 +101,33 @@ fn troubleshooting_quotes_the_program() {
 }
 
 #[test]
+fn each_attack_on_a_render_has_its_test() {
+    let page = read("docs/reliability.md");
+    let (_, section) = page.split_once("\n## Attacks on renders\n").unwrap();
+    let rows = section.lines().take_while(|line| !line.starts_with('#'));
+    let rows: Vec<&str> = rows.filter(|line| line.starts_with('|')).skip(2).collect();
+    let mut missing = Vec::new();
+    for row in &rows {
+        let cell = row.trim_end_matches('|').rsplit(" | ").next().unwrap();
+        let (mut code, mut count) = (String::new(), 0);
+        for word in quoted(cell) {
+            if word.contains('/') {
+                code = read(&word);
+            } else if code.contains(&format!("#[test]\nfn {word}()")) {
+                count += 1;
+            } else {
+                missing.push(word);
+            }
+        }
+        if count == 0 {
+            missing.push((*row).to_owned());
+        }
+    }
+    none("docs/reliability.md: no such test", missing);
+    assert_eq!(rows.len(), 30, "a row for each attack");
+}
+
+#[test]
 fn quoted_flags_exist() {
     let help: String = files(&["tests/cli"])
         .into_iter()

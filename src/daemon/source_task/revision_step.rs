@@ -1,6 +1,6 @@
 //! Reads a revision at the cost of what differs from the one that was last reported.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::super::manifest_facts::ReadSettings;
@@ -8,7 +8,9 @@ use super::{ReadMode, authorship, refusal_text};
 use crate::engine::{FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Revision};
-use crate::source::{BlobId, ChangedFile, RevisionReader, Snapshot, SnapshotFile, SourceError};
+use crate::source::{
+    BlobId, ChangedFile, RenderedChanges, RevisionReader, Snapshot, SnapshotFile, SourceError,
+};
 
 /// A snapshot that was reported.
 #[derive(Clone, Debug)]
@@ -49,7 +51,10 @@ fn compare_revisions(
         return Ok(all);
     }
     let Ok(Some(changes)) = reader.plain_changes(&from.snapshot.revision, from.snapshot.rendered, to) else {
-        return compare_file_lists(reader, Some(&from), to);
+        return match root_changes(reader, &from, to) {
+            Some(changes) => Ok(RevisionDiff::of_roots(from.snapshot, changes, to)),
+            None => compare_file_lists(reader, Some(&from), to),
+        };
     };
     let ReportedSnapshot { mut snapshot, unrendered } = from;
     ChangedFile::apply_all(&changes, &mut snapshot.files);
@@ -62,6 +67,33 @@ fn compare_revisions(
         }
     }
     Ok(RevisionDiff { snapshot, changed: replaced, gone, unrendered })
+}
+
+/// Returns the objects of the roots that differ, and the other files. None where only whole lists
+/// show what has changed.
+fn root_changes(reader: &RevisionReader, from: &ReportedSnapshot, to: &Revision) -> Option<RenderedChanges> {
+    let ReportedSnapshot { snapshot, unrendered } = from;
+    if !unrendered.is_empty() || !snapshot.failed_roots.is_empty() {
+        return None;
+    }
+    let changes = reader.rendered_changes(&snapshot.revision, snapshot.rendered?, to).ok()??;
+    // A revision without any object is refused, which the whole list says.
+    (!changes.after.is_empty()).then_some(changes)
+}
+
+impl RevisionDiff {
+    /// Puts what differs into the snapshot of the older revision.
+    fn of_roots(older: Snapshot, changes: RenderedChanges, to: &Revision) -> Self {
+        let RenderedChanges { before, after, rendered, warnings } = changes;
+        let ListDifference { changed, gone } = ListDifference::of(&before, &after);
+        let mut snapshot = Snapshot { revision: to.clone(), rendered: Some(rendered), warnings, ..older };
+        let replaced: HashSet<&str> = before.iter().map(|file| &*file.path).collect();
+        snapshot.files.retain(|file| !replaced.contains(&*file.path));
+        snapshot.files.extend(after);
+        // Runs in order are merged, not sorted anew.
+        snapshot.files.sort();
+        Self { snapshot, changed, gone, unrendered: BTreeSet::new() }
+    }
 }
 
 /// Compares whole lists of files. The objects of a root that is not rendered now are not gone.
@@ -206,6 +238,7 @@ fn read_files(
 mod tests {
     use super::*;
     use crate::object::RenderOrigin;
+    use crate::source::RenderId;
 
     /// Returns files of `PATH=CONTENT`, or `PATH=CONTENT@ROOT` where it was rendered.
     fn files(texts: &[&str]) -> Vec<SnapshotFile> {
@@ -217,6 +250,33 @@ mod tests {
             SnapshotFile { blob: BlobId::of(content.as_bytes()), origin, ..SnapshotFile::in_test(path) }
         };
         texts.iter().map(file).collect()
+    }
+
+    #[test]
+    fn what_differs_is_put_into_the_list_of_before() {
+        let check = |older: &[&str], before: &[&str], after: &[&str], expected: &[&str]| {
+            let older = Snapshot::of_files(Revision::new("1"), files(older), Vec::new());
+            let rendered = RenderId::in_test();
+            let changes = RenderedChanges {
+                before: files(before),
+                after: files(after),
+                rendered,
+                warnings: Vec::new(),
+            };
+            let found = RevisionDiff::of_roots(older, changes, &Revision::new("2"));
+            assert_eq!(found.snapshot.files, files(expected), "{before:?} {after:?}");
+            assert_eq!(
+                (found.snapshot.revision, found.snapshot.rendered),
+                (Revision::new("2"), Some(rendered))
+            );
+            let whole = ListDifference::of(&files(before), &files(after));
+            assert_eq!(ListDifference { changed: found.changed, gone: found.gone }, whole);
+        };
+        let older = ["a#x=1@a", "a#y=1@a", "b#x=1@b", "c=1"];
+        let after = ["a#x=2@a", "a#z=1@a"];
+        check(&older, &older[..2], &after, &["a#x=2@a", "a#z=1@a", "b#x=1@b", "c=1"]);
+        check(&older, &["a#x=1@a", "a#y=1@a", "c=1"], &["a#x=1@a"], &["a#x=1@a", "b#x=1@b"]);
+        check(&older, &["c=1"], &["c=2"], &["a#x=1@a", "a#y=1@a", "b#x=1@b", "c=2"]);
     }
 
     #[test]

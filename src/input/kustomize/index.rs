@@ -12,14 +12,17 @@ use super::file::FILE_NAMES;
 /// The number of a root in an index.
 type RootNumber = u32;
 
+/// The hash of a path.
+type PathHash = u32;
+
 /// The roots of a revision by the paths that concern them.
 ///
-/// A path is kept as a hash of 64 bits. Two that share one only have a root looked at in vain.
+/// A path is kept as a hash. Two that share one only have a root looked at in vain.
 #[derive(Clone, Debug, Default)]
 pub struct ClosureIndex {
     roots: Vec<Arc<str>>,
     /// Ordered by hash, then by root.
-    watched: Vec<(u64, RootNumber)>,
+    watched: Vec<(PathHash, RootNumber)>,
 }
 
 /// The consequence of a change of files for the roots.
@@ -90,7 +93,7 @@ impl ClosureIndex {
     /// Returns the bytes that the index occupies, without those of its own fields.
     pub fn size(&self) -> usize {
         let names: usize = self.roots.iter().map(|root| root.len() + size_of::<Arc<str>>()).sum();
-        names + self.watched.len() * size_of::<(u64, RootNumber)>()
+        names + self.watched.len() * size_of::<(PathHash, RootNumber)>()
     }
 
     /// Returns which roots the changed paths of a revision concern.
@@ -124,8 +127,8 @@ impl ClosureIndex {
     }
 }
 
-fn hash(path: &str) -> u64 {
+fn hash(path: &str) -> PathHash {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);
-    hasher.finish()
+    hasher.finish() as PathHash
 }

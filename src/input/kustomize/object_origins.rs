@@ -1,7 +1,7 @@
 //! The lines that a rendered object comes from: its own, and those of the patches for it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -20,6 +20,12 @@ use super::patch::NamedObject;
 
 /// The maximum number of places named of one object: more help nobody.
 const MAX_ORIGIN_LINES: usize = 20;
+
+/// Returns the name of the program, one text for all objects.
+fn program_name() -> Arc<str> {
+    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "kustomize".into());
+    Arc::clone(&NAME)
+}
 
 /// The finder of where the objects of one root come from. Each file is read once.
 pub struct OriginFinder<'a, T> {
@@ -99,11 +105,8 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         annotation: Option<&OriginAnnotation>,
         object: &Value,
     ) -> Result<ObjectOrigin, SourceError> {
-        let mut origin = ObjectOrigin {
-            root: self.closure.root.clone(),
-            renderer: "kustomize".into(),
-            places: Vec::new(),
-        };
+        let mut origin =
+            ObjectOrigin { root: self.closure.root.clone(), renderer: program_name(), places: Vec::new() };
         let named =
             annotation.and_then(|annotation| annotation.path.as_ref().or(annotation.configured_in.as_ref()));
         let Some(path) = named.and_then(|path| paths::join(&self.closure.root, path)) else {

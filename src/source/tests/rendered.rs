@@ -1,9 +1,11 @@
-//! The renders of one revision by several facts of the cluster.
+//! The renders of one revision by several facts of the cluster, and what differs between two
+//! revisions that were rendered.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use super::fixture::{TestRepository, state};
+use super::fixture::{TestRepository, git, state};
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::source::{
     BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RemainingRenderWork, RenderRequest,
@@ -131,4 +133,126 @@ async fn a_revision_of_which_a_file_was_not_read_is_not_taken_for_an_empty_one()
     source.observe().await.unwrap();
     let snapshot = source.snapshot(&revision).unwrap();
     assert!(snapshot.files.is_empty() && !snapshot.is_complete(), "{snapshot:?}");
+}
+
+/// Objects, each a name and a text.
+type NamedObjects = Vec<(&'static str, &'static str)>;
+
+/// A renderer of roots that a test names: the objects of each, or none where it does not render.
+#[derive(Debug, Default)]
+struct NamedRoots {
+    roots: Mutex<BTreeMap<&'static str, Option<NamedObjects>>>,
+}
+
+impl NamedRoots {
+    fn set(&self, root: &'static str, objects: Option<&[(&'static str, &'static str)]>) {
+        self.roots.lock().unwrap().insert(root, objects.map(<[_]>::to_vec));
+    }
+}
+
+impl SnapshotRenderer for NamedRoots {
+    fn has_roots(&self, _: &Snapshot) -> bool {
+        true
+    }
+
+    fn plain_part(&self, mut raw: Snapshot) -> Snapshot {
+        raw.refused.clear();
+        raw
+    }
+
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        let (mut roots, mut contents) = (Vec::new(), Vec::new());
+        for (root, objects) in &*self.roots.lock().unwrap() {
+            let outcome = objects.as_ref().map(|objects| {
+                let file = |(name, text): &(&str, &str)| {
+                    let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+                    contents.push(RenderedContent { blob, bytes: text.as_bytes().into() });
+                    let path = RenderedRoot::object_path(root, name);
+                    SnapshotFile { path, blob, size, origin: None }
+                };
+                RootOutcome::Rendered(objects.iter().map(file).collect())
+            });
+            let outcome = outcome.unwrap_or_else(|| RootOutcome::Refused(Vec::new()));
+            roots.push(RenderedRoot::new((*root).into(), [0; 32], outcome));
+        }
+        let (rest, used) = (RemainingRenderWork::None, FactUse::default());
+        Ok(RenderedSnapshot { plain: self.plain_part(request.raw), roots, contents, rest, used })
+    }
+}
+
+/// Returns each file as `path=text`.
+fn shown(source: &Source, files: &[SnapshotFile]) -> Vec<String> {
+    let text = |file: &SnapshotFile| String::from_utf8(source.read(file.blob).unwrap()).unwrap();
+    files.iter().map(|file| format!("{}={}", file.path, text(file))).collect()
+}
+
+#[tokio::test]
+async fn two_revisions_with_the_same_roots_are_compared_at_the_cost_of_what_differs() {
+    let marker = "resources: []";
+    let (repo, first) = TestRepository::with(&[
+        ("a/kustomization.yaml", marker),
+        ("b/kustomization.yaml", marker),
+        ("c.yaml", "c"),
+    ]);
+    let renderer = Arc::new(NamedRoots::default());
+    renderer.set("a/kustomization.yaml", Some(&[("x", "1"), ("y", "1")]));
+    renderer.set("b/kustomization.yaml", Some(&[("x", "1")]));
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    source.observe().await.unwrap();
+    let before = source.snapshot(&first).unwrap();
+
+    renderer.set("a/kustomization.yaml", Some(&[("x", "2"), ("z", "1")]));
+    let second = repo.commit(&[("a/kustomization.yaml", "resources: [x]"), ("c.yaml", ""), ("d.yaml", "d")]);
+    source.observe().await.unwrap();
+    let changes =
+        source.reader().rendered_changes(&first, before.rendered.unwrap(), &second).unwrap().unwrap();
+    let after = source.snapshot(&second).unwrap();
+    assert_eq!(Some(changes.rendered), after.rendered);
+    let older = ["a/kustomization.yaml#x=1", "a/kustomization.yaml#y=1", "c.yaml=c"];
+    assert_eq!(shown(&source, &changes.before), older);
+    let newer = ["a/kustomization.yaml#x=2", "a/kustomization.yaml#z=1", "d.yaml=d"];
+    assert_eq!(shown(&source, &changes.after), newer);
+    let mut files: Vec<SnapshotFile> =
+        before.files.iter().filter(|file| !changes.before.contains(file)).cloned().collect();
+    files.extend(changes.after);
+    files.sort();
+    assert_eq!(files, after.files, "no other file differs");
+
+    // Where a root is new, or does not render, whole lists are compared.
+    let mut earlier = (second, after.rendered.unwrap());
+    for (root, objects) in [("e/kustomization.yaml", Some(&[("x", "1")][..])), ("a/kustomization.yaml", None)]
+    {
+        renderer.set(root, objects);
+        let next = repo.commit(&[("f.txt", root)]);
+        source.observe().await.unwrap();
+        let (revision, rendered) = &earlier;
+        assert!(source.reader().rendered_changes(revision, *rendered, &next).unwrap().is_none(), "{root}");
+        let rendered = source.snapshot(&next).unwrap().rendered.unwrap();
+        earlier = (next, rendered);
+    }
+}
+
+#[tokio::test]
+async fn what_was_rendered_is_a_commit_with_a_folder_for_each_root() {
+    let (repo, revision) = TestRepository::with(&[("a/kustomization.yaml", "resources: []")]);
+    let renderer = Arc::new(NamedRoots::default());
+    renderer.set("a/kustomization.yaml", Some(&[("x", "object")]));
+    let settings = SourceSettings { renderer: Some(renderer), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
+    source.observe().await.unwrap();
+    let (store, name) = (state(&repo.dir).join("revisions.git"), format!("refs/rhumb/rendered/{revision}"));
+    let commit = git(&store, &["cat-file", "commit", &name]);
+    assert!(commit.ends_with(&format!("\n\nRendered\n\nSource-Commit: {revision}")), "{commit}");
+    let blob = BlobId::of(b"object");
+    let listed = git(&store, &["ls-tree", "-r", "--name-only", &name]);
+    assert_eq!(listed, format!("000000/{blob}\n000000/root.json"));
+    let list: serde_json::Value =
+        serde_json::from_str(&git(&store, &["show", &format!("{name}:000000/root.json")])).unwrap();
+    assert_eq!((&list["path"], &list["key"]), (&"a/kustomization.yaml".into(), &"00".repeat(32).into()));
+    let object = &list["objects"][0];
+    assert_eq!(
+        (&object["path"], &object["blob"]),
+        (&"a/kustomization.yaml#x".into(), &blob.to_string().into())
+    );
 }
