@@ -3,7 +3,9 @@
 //! `source_task/revision_step.rs` calls it for each file that changed. The facts travel in a
 //! `SourceReading`, which goes in as `Input::Read`.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{
@@ -31,7 +33,7 @@ pub(super) struct ReadSettings {
     /// The values of `${NAME}` in its files.
     pub(super) variables: VariableUse,
     /// Texts that its objects share.
-    pub(super) names: TextInterner,
+    pub(super) names: NameInterner,
 }
 
 /// The result of reading a file, with the kinds whose scopes were not known. It is read again once
@@ -149,27 +151,39 @@ impl DisallowedObjects {
     }
 }
 
-/// One copy of each text that thousands of objects share: groups, versions, kinds, namespaces.
+/// One copy of what thousands of objects share: kinds with their versions, namespaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TextInterner(Arc<Mutex<HashSet<Arc<str>>>>);
+pub(super) struct NameInterner(Arc<Mutex<SharedNames>>);
 
-impl TextInterner {
+#[derive(Debug, Default)]
+struct SharedNames {
+    kinds: HashSet<Gvk>,
+    namespaces: HashSet<Arc<str>>,
+}
+
+impl NameInterner {
     fn intern_object(&self, object: Object) -> Object {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = |text: &str| {
-            if let Some(shared) = known.get(text) {
-                return shared.clone();
-            }
-            let shared: Arc<str> = text.into();
-            known.insert(shared.clone());
-            shared
-        };
-        let Gvk { group, version, kind } = &object.gvk;
-        let gvk = Gvk { group: text(group), version: text(version), kind: text(kind) };
-        let namespace = text(object.id.namespace().unwrap_or_default());
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let SharedNames { kinds, namespaces } = &mut *names;
+        let gvk = intern(kinds, &object.gvk, Gvk::clone);
+        let namespace = intern(namespaces, object.id.namespace().unwrap_or_default(), |text| text.into());
         let id = ObjectId::with_shared_namespace(&gvk.group_kind(), namespace, object.id.name());
         Object { id, gvk, ..object }
     }
+}
+
+/// Returns the known copy of a name. A new one is made and kept.
+fn intern<K, Q>(known: &mut HashSet<K>, name: &Q, copy: impl Fn(&Q) -> K) -> K
+where
+    K: Borrow<Q> + Clone + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
+    if let Some(shared) = known.get(name) {
+        return shared.clone();
+    }
+    let shared = copy(name);
+    known.insert(shared.clone());
+    shared
 }
 
 #[cfg(test)]
@@ -185,7 +199,7 @@ mod tests {
             allow: Arc::new(allow),
             decrypter: Arc::default(),
             variables: VariableUse::Literal,
-            names: TextInterner::default(),
+            names: NameInterner::default(),
         };
         let mut read =
             read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());

@@ -1,6 +1,9 @@
 //! Identities: which object, of which kind, in which version.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A kind without its version. The core group is the empty string.
@@ -44,9 +47,13 @@ impl fmt::Debug for GroupKind {
     }
 }
 
-/// A kind in one version.
+/// A kind in one version. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Gvk {
+pub struct Gvk(Arc<GvkParts>);
+
+/// The parts of a kind in one version.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GvkParts {
     /// API group, empty for the core group.
     pub group: Arc<str>,
     /// Version, for example `v1`.
@@ -55,10 +62,23 @@ pub struct Gvk {
     pub kind: Arc<str>,
 }
 
+impl Deref for Gvk {
+    type Target = GvkParts;
+
+    fn deref(&self) -> &GvkParts {
+        &self.0
+    }
+}
+
 impl Gvk {
     /// Returns a kind by its three parts.
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
-        Self { group: group.into(), version: version.into(), kind: kind.into() }
+        Self::of_shared(group.into(), version.into(), kind.into())
+    }
+
+    /// Does the same as [`Gvk::new`], with texts that many kinds share.
+    pub fn of_shared(group: Arc<str>, version: Arc<str>, kind: Arc<str>) -> Self {
+        Self(Arc::new(GvkParts { group, version, kind }))
     }
 
     /// Takes `apiVersion` apart: `apps/v1` or `v1`.
@@ -95,17 +115,52 @@ impl fmt::Debug for Gvk {
     }
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The parts of an identity. `hash` follows from the others, and stands first: parts of two
+/// identities that differ nearly always differ in it.
+#[derive(PartialEq, Eq)]
 struct ObjectIdParts {
+    hash: u64,
     group: Arc<str>,
     kind: Arc<str>,
     namespace: Arc<str>,
     name: Box<str>,
 }
 
-/// The identity of an object: group, kind, namespace and name, without the version. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The identity of an object: group, kind, namespace and name, without the version. Cheap to clone,
+/// to hash and to compare.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ObjectId(Arc<ObjectIdParts>);
+
+impl Hash for ObjectId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+/// By group, kind, namespace and name.
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, other) = (&*self.0, &*other.0);
+        if std::ptr::eq(one, other) {
+            return Ordering::Equal;
+        }
+        compare_shared(&one.group, &other.group)
+            .then_with(|| compare_shared(&one.kind, &other.kind))
+            .then_with(|| compare_shared(&one.namespace, &other.namespace))
+            .then_with(|| one.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Compares two texts that are nearly always one and the same copy.
+fn compare_shared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
+}
 
 impl ObjectId {
     /// Returns an object of a kind; no namespace for a cluster-scoped one.
@@ -116,7 +171,10 @@ impl ObjectId {
     /// Does the same as [`ObjectId::new`], with a namespace text that many identities share; empty
     /// for cluster-scoped.
     pub fn with_shared_namespace(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (&*kind.group, &*kind.kind, &*namespace, name).hash(&mut hasher);
         Self(Arc::new(ObjectIdParts {
+            hash: hasher.finish(),
             group: kind.group.clone(),
             kind: kind.kind.clone(),
             namespace,

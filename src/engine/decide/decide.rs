@@ -348,7 +348,7 @@ pub(super) fn decide_present(
         let is_unreadable = live.overlay == RolloutOverlayState::Unreadable;
         if (there || is_unreadable)
             && (live.overlay != RolloutOverlayState::from(input.overlay)
-                || live.config_stamp != input.config_stamp)
+                || live.config_stamp.as_deref() != input.config_stamp.as_ref())
         {
             return decide_step(input, source, desired, live, now);
         }

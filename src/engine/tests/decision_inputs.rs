@@ -104,7 +104,8 @@ impl Scene {
     fn failed(self, retry_after: Duration) -> Self {
         self.with(|scene| {
             let retry_at = scene.now + retry_after;
-            scene.entry.last_failure = Some(TemporaryFailure { retry_at, reason: "it hangs".into() });
+            scene.entry.last_failure =
+                Some(Box::new(TemporaryFailure { retry_at, reason: "it hangs".into() }));
         })
     }
 
