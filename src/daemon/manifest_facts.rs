@@ -13,7 +13,7 @@ use crate::engine::{
     check_annotations, check_variables,
 };
 use crate::input::{Decrypter, VariableUse, read_manifest};
-use crate::manifest::{self, KindScopes};
+use crate::manifest::{self, KindScopes, ManifestFile};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
 
@@ -54,9 +54,23 @@ impl ReadSettings {
         bytes: &[u8],
         scopes: &mut KindScopes,
     ) -> FileReading {
+        self.assemble(snapshot_file, self.parse(snapshot_file, bytes), scopes)
+    }
+
+    /// Parses one file. It depends on no scope, and so on no other file.
+    pub(super) fn parse(&self, snapshot_file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
+        read_manifest(snapshot_file, bytes, &self.decrypter)
+    }
+
+    /// Makes the facts of what was parsed of a file.
+    pub(super) fn assemble(
+        &self,
+        snapshot_file: &SnapshotFile,
+        reading: ManifestFile,
+        scopes: &mut KindScopes,
+    ) -> FileReading {
         let file = &snapshot_file.path;
         let blob = snapshot_file.blob.into();
-        let reading = read_manifest(snapshot_file, bytes, &self.decrypter);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
             facts.completeness = FileCompleteness::Partial;

@@ -165,7 +165,12 @@ fn compare_shared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
 impl ObjectId {
     /// Returns an object of a kind; no namespace for a cluster-scoped one.
     pub fn new(kind: &GroupKind, namespace: Option<&str>, name: &str) -> Self {
-        Self::with_shared_namespace(kind, namespace.unwrap_or_default().into(), name)
+        let namespace = match namespace {
+            // The core group is the empty text too.
+            None if kind.group.is_empty() => kind.group.clone(),
+            namespace => namespace.unwrap_or_default().into(),
+        };
+        Self::with_shared_namespace(kind, namespace, name)
     }
 
     /// Does the same as [`ObjectId::new`], with a namespace text that many identities share; empty

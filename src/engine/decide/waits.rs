@@ -1,12 +1,39 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
-use crate::engine::Reason;
+use std::fmt;
+
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
+use crate::engine::{LiveObject, Reason};
 use crate::object::ObjectId;
+
+/// The part of a change that is not done with an object. Most questions need no words of it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) enum UnfinishedChange<'a> {
+    /// Its content waits.
+    Content,
+    /// The restart of its pods waits.
+    Restart,
+    /// Its rollout goes on.
+    Rollout,
+    /// It is not healthy.
+    Health(&'a LiveObject),
+}
+
+/// In words that follow the name of the object, and that say what is waited for.
+impl fmt::Display for UnfinishedChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Content => f.write_str("is changed"),
+            Self::Restart => f.write_str("is restarted"),
+            Self::Rollout => f.write_str("is rolled out"),
+            Self::Health(live) => write!(f, "is healthy ({})", health_words(live)),
+        }
+    }
+}
 
 impl Engine {
     /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
@@ -79,9 +106,12 @@ impl Engine {
         self.wake_topic(&WaitTopic::Waves(source));
     }
 
-    /// Returns why a change of the newest revision is not done with an object, in words that follow
-    /// its name.
-    pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+    /// Returns why a change of the newest revision is not done with an object.
+    pub(in crate::engine) fn unfinished_change(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<UnfinishedChange<'_>> {
         lookup_counts::count(1);
         let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
@@ -91,13 +121,13 @@ impl Engine {
             return None;
         }
         if is_content_pending(entry) {
-            return Some("is changed".to_owned());
+            return Some(UnfinishedChange::Content);
         }
         if self.restart_stamp(id).is_some() {
-            return Some("is restarted".to_owned());
+            return Some(UnfinishedChange::Restart);
         }
         if self.has_claimed_rollout(id) {
-            return Some("is rolled out".to_owned());
+            return Some(UnfinishedChange::Rollout);
         }
         let live = self.live_object(id)?;
         let newest = self.sources[source].head.as_ref();
@@ -105,6 +135,6 @@ impl Engine {
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
-        Some(format!("is healthy ({})", health_words(live)))
+        Some(UnfinishedChange::Health(live))
     }
 }
