@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::FieldManager;
-use crate::object::Revision;
+use crate::object::{GroupKind, NamespacedKind, Revision};
 
 /// One copy of each text that live records share.
 #[derive(Debug, Default)]
@@ -13,6 +13,7 @@ pub(super) struct Interner {
     texts: Mutex<HashSet<Arc<str>>>,
     managers: Mutex<HashSet<Arc<[FieldManager]>>>,
     revisions: Mutex<HashMap<Box<str>, Revision>>,
+    namespaced_kinds: Mutex<HashMap<GroupKind, HashMap<Arc<str>, NamespacedKind>>>,
 }
 
 impl Interner {
@@ -37,9 +38,23 @@ impl Interner {
         revision
     }
 
+    /// Returns the shared copy of a kind in a namespace.
+    pub(super) fn namespaced_kind(&self, kind: &GroupKind, namespace: &str) -> NamespacedKind {
+        let mut known = lock(&self.namespaced_kinds);
+        if let Some(shared) = known.get(kind).and_then(|by_namespace| by_namespace.get(namespace)) {
+            return shared.clone();
+        }
+        let namespace = self.text(namespace);
+        let shared = NamespacedKind::new(kind, namespace.clone());
+        known.entry(kind.clone()).or_default().insert(namespace, shared.clone());
+        shared
+    }
+
     /// Forgets what nobody holds any more. Called after each complete list of a kind.
     pub(super) fn sweep(&self) {
-        // Lists first: they hold texts.
+        // These first: they hold texts. Few copies are made later.
+        lock(&self.namespaced_kinds).clear();
+        // Lists next: they hold texts too.
         lock(&self.managers).retain(|list| Arc::strong_count(list) > 1);
         lock(&self.texts).retain(|text| Arc::strong_count(text) > 1);
         // Revisions still in use cannot be distinguished; few copies are made later.

@@ -390,7 +390,7 @@ impl ObjectMetadata<'_> {
 
     fn id(&self, kind: &GroupKind, interner: &Interner) -> Option<ObjectId> {
         let named = !self.name.0.is_empty();
-        named.then(|| ObjectId::with_shared_namespace(kind, interner.text(&self.namespace.0), &self.name.0))
+        named.then(|| ObjectId::of(interner.namespaced_kind(kind, &self.namespace.0), &self.name.0))
     }
 }
 

@@ -3,18 +3,17 @@
 //! `source_task/revision_step.rs` calls it for each file that changed. The facts travel in a
 //! `SourceReading`, which goes in as `Input::Read`.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::{
-    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
-    check_annotations, check_variables,
+    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SharedDesiredObject, SourceId,
+    UnusableObject, check_annotations, check_variables,
 };
 use crate::input::{Decrypter, VariableUse, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestFile};
-use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, count_text, verb_to_be};
+use crate::object::{Diagnostic, GroupKind, Gvk, NamespacedKind, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
 
 /// The settings for reading the files of one source.
@@ -108,9 +107,7 @@ impl ReadSettings {
                         origin: object.origin.clone(),
                         reason: fault.message.as_str().into(),
                     })),
-                    None => {
-                        facts.objects.push(Arc::new(DesiredObject::of(object, location, &self.inventory_id)));
-                    }
+                    None => facts.objects.push(self.desired_object(object, location)),
                 }
                 facts.diagnostics.extend(misuse);
             }
@@ -133,6 +130,14 @@ impl ReadSettings {
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
         FileReading { facts, unknown }
+    }
+}
+
+impl ReadSettings {
+    fn desired_object(&self, object: &Object, location: BodyLocation) -> SharedDesiredObject {
+        let mut desired = DesiredObject::of(object, location, &self.inventory_id);
+        self.names.intern_references(&mut desired);
+        Arc::new(desired)
     }
 }
 
@@ -172,32 +177,43 @@ pub(super) struct NameInterner(Arc<Mutex<SharedNames>>);
 #[derive(Debug, Default)]
 struct SharedNames {
     kinds: HashSet<Gvk>,
-    namespaces: HashSet<Arc<str>>,
+    namespaced_kinds: HashSet<NamespacedKind>,
 }
 
 impl NameInterner {
     fn intern_object(&self, object: Object) -> Object {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let SharedNames { kinds, namespaces } = &mut *names;
-        let gvk = intern(kinds, &object.gvk, Gvk::clone);
-        let namespace = intern(namespaces, object.id.namespace().unwrap_or_default(), |text| text.into());
-        let id = ObjectId::with_shared_namespace(&gvk.group_kind(), namespace, object.id.name());
+        let mut names = self.lock();
+        let gvk = intern(&mut names.kinds, &object.gvk);
+        let id = names.shared_id(&object.id);
         Object { id, gvk, ..object }
+    }
+
+    /// Makes the identities that an object names share what they have in common with others.
+    fn intern_references(&self, desired: &mut DesiredObject) {
+        let mut names = self.lock();
+        for id in desired.needs.iter_mut().chain(&mut desired.depends_on) {
+            *id = names.shared_id(id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SharedNames> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the known copy of a name. A new one is made and kept.
-fn intern<K, Q>(known: &mut HashSet<K>, name: &Q, copy: impl Fn(&Q) -> K) -> K
-where
-    K: Borrow<Q> + Clone + Eq + Hash,
-    Q: Eq + Hash + ?Sized,
-{
+impl SharedNames {
+    fn shared_id(&mut self, id: &ObjectId) -> ObjectId {
+        ObjectId::of(intern(&mut self.namespaced_kinds, id.namespaced_kind()), id.name())
+    }
+}
+
+/// Returns the known copy of a name. That of a new one is this.
+fn intern<T: Clone + Eq + Hash>(known: &mut HashSet<T>, name: &T) -> T {
     if let Some(shared) = known.get(name) {
         return shared.clone();
     }
-    let shared = copy(name);
-    known.insert(shared.clone());
-    shared
+    known.insert(name.clone());
+    name.clone()
 }
 
 #[cfg(test)]

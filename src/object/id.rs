@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A kind without its version. The core group is the empty string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,14 +115,37 @@ impl fmt::Debug for Gvk {
     }
 }
 
+/// A kind in one namespace, or in none. Thousands of objects share it. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamespacedKind(Arc<NamespacedKindParts>);
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct NamespacedKindParts {
+    group: Arc<str>,
+    kind: Arc<str>,
+    namespace: Arc<str>,
+}
+
+impl NamespacedKind {
+    /// Returns a kind in a namespace; that is empty for a cluster-scoped one.
+    pub fn new(kind: &GroupKind, namespace: Arc<str>) -> Self {
+        Self(Arc::new(NamespacedKindParts { group: kind.group.clone(), kind: kind.kind.clone(), namespace }))
+    }
+}
+
+impl fmt::Debug for NamespacedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NamespacedKindParts { group, kind, namespace } = &*self.0;
+        write!(f, "{kind}.{group} in {namespace:?}")
+    }
+}
+
 /// The parts of an identity. `hash` follows from the others, and stands first: parts of two
 /// identities that differ nearly always differ in it.
 #[derive(PartialEq, Eq)]
 struct ObjectIdParts {
     hash: u64,
-    group: Arc<str>,
-    kind: Arc<str>,
-    namespace: Arc<str>,
+    kind: NamespacedKind,
     name: Box<str>,
 }
 
@@ -141,13 +164,10 @@ impl Hash for ObjectId {
 impl Ord for ObjectId {
     fn cmp(&self, other: &Self) -> Ordering {
         let (one, other) = (&*self.0, &*other.0);
-        if std::ptr::eq(one, other) {
-            return Ordering::Equal;
-        }
-        compare_shared(&one.group, &other.group)
-            .then_with(|| compare_shared(&one.kind, &other.kind))
-            .then_with(|| compare_shared(&one.namespace, &other.namespace))
-            .then_with(|| one.name.cmp(&other.name))
+        // Nearly always one and the same copy.
+        let is_same_kind = Arc::ptr_eq(&one.kind.0, &other.kind.0);
+        let kinds = if is_same_kind { Ordering::Equal } else { one.kind.cmp(&other.kind) };
+        kinds.then_with(|| one.name.cmp(&other.name))
     }
 }
 
@@ -155,11 +175,6 @@ impl PartialOrd for ObjectId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// Compares two texts that are nearly always one and the same copy.
-fn compare_shared(one: &Arc<str>, other: &Arc<str>) -> Ordering {
-    if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
 }
 
 impl ObjectId {
@@ -176,35 +191,49 @@ impl ObjectId {
     /// Does the same as [`ObjectId::new`], with a namespace text that many identities share; empty
     /// for cluster-scoped.
     pub fn with_shared_namespace(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
+        Self::of(NamespacedKind::new(kind, namespace), name)
+    }
+
+    /// Returns an object of a kind in a namespace, which many identities share.
+    pub fn of(kind: NamespacedKind, name: &str) -> Self {
+        let NamespacedKindParts { group, kind: name_of_kind, namespace } = &*kind.0;
         let mut hasher = DefaultHasher::new();
-        (&*kind.group, &*kind.kind, &*namespace, name).hash(&mut hasher);
-        Self(Arc::new(ObjectIdParts {
-            hash: hasher.finish(),
-            group: kind.group.clone(),
-            kind: kind.kind.clone(),
-            namespace,
-            name: name.into(),
-        }))
+        (&**group, &**name_of_kind, &**namespace, name).hash(&mut hasher);
+        Self(Arc::new(ObjectIdParts { hash: hasher.finish(), kind, name: name.into() }))
+    }
+
+    /// Returns the namespace of a name.
+    pub fn of_namespace(name: &str) -> Self {
+        static NAMESPACE: LazyLock<NamespacedKind> =
+            LazyLock::new(|| NamespacedKind::new(&GroupKind::new("", "Namespace"), Arc::default()));
+        Self::of(NAMESPACE.clone(), name)
+    }
+
+    /// Returns the kind in its namespace.
+    pub fn namespaced_kind(&self) -> &NamespacedKind {
+        &self.0.kind
     }
 
     /// Returns the API group, empty for the core group.
     pub fn group(&self) -> &str {
-        &self.0.group
+        &self.0.kind.0.group
     }
 
     /// Returns the kind, for example `Deployment`.
     pub fn kind(&self) -> &str {
-        &self.0.kind
+        &self.0.kind.0.kind
     }
 
     /// Returns the kind with its group.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: self.0.group.clone(), kind: self.0.kind.clone() }
+        let NamespacedKindParts { group, kind, .. } = &*self.0.kind.0;
+        GroupKind { group: group.clone(), kind: kind.clone() }
     }
 
     /// Returns the namespace, none for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
-        (!self.0.namespace.is_empty()).then_some(&*self.0.namespace)
+        let namespace = &*self.0.kind.0.namespace;
+        (!namespace.is_empty()).then_some(namespace)
     }
 
     /// Returns the name.

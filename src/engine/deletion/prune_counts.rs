@@ -52,6 +52,10 @@ impl Engine {
             let state = &mut self.sources[source];
             let was_moving =
                 if moving { !state.unfinished.insert(id.clone()) } else { state.unfinished.remove(id) };
+            if state.unfinished.is_empty() {
+                // Memory that a first pass over a large source needed is given back.
+                state.unfinished.shrink_to_fit();
+            }
             // Deletions wait for what moves, and name it.
             if moving || was_moving {
                 state.prunes.mark_stale();

@@ -116,14 +116,37 @@ impl DesiredState {
 /// The facts of one file as the index keeps them: in most files there are but usable objects.
 #[derive(Clone, Debug)]
 struct IndexedFile {
-    objects: Box<[SharedDesiredObject]>,
+    objects: FileObjects,
     /// All other facts; none where each is as by default.
     others: Option<Box<FileFacts>>,
 }
 
+/// The usable objects of a file: in many there is one.
+#[derive(Clone, Debug)]
+enum FileObjects {
+    One(SharedDesiredObject),
+    Others(Box<[SharedDesiredObject]>),
+}
+
+impl FileObjects {
+    fn new(objects: Vec<SharedDesiredObject>) -> Self {
+        match <[SharedDesiredObject; 1]>::try_from(objects) {
+            Ok([one]) => Self::One(one),
+            Err(others) => Self::Others(others.into_boxed_slice()),
+        }
+    }
+
+    fn into_vec(self) -> Vec<SharedDesiredObject> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Others(others) => others.into_vec(),
+        }
+    }
+}
+
 impl IndexedFile {
     fn new(mut facts: FileFacts) -> Self {
-        let objects = std::mem::take(&mut facts.objects).into_boxed_slice();
+        let objects = FileObjects::new(std::mem::take(&mut facts.objects));
         let FileFacts { objects: _, unusable, disallowed, completeness, unscoped, diagnostics, left_out } =
             &facts;
         let is_default = unusable.is_empty()
@@ -417,6 +440,39 @@ fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_indexed_of_a_file_and_of_an_object_has_a_bound() {
+        assert!(size_of::<IndexedFile>() <= 24, "{}", size_of::<IndexedFile>());
+        assert!(size_of::<DesiredStates>() <= 16, "{}", size_of::<DesiredStates>());
+    }
+
+    #[test]
+    fn an_object_of_two_files_is_that_of_one_again_once_the_other_is_gone() {
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
+        let facts = |file: &str| {
+            let (gvk, origin) = (Gvk::new("", "v1", "ConfigMap"), ManifestOrigin::new(file.into(), 1, 1));
+            let unusable = UnusableObject { id: id.clone(), gvk, origin, reason: file.into() };
+            FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }
+        };
+        let mut index = ManifestIndex::default();
+        let mut check = |file: &str, facts: Option<FileFacts>, expected: Option<&str>| {
+            index.replace(&file.into(), facts);
+            let reason = index.desired_state(&id).map(|state| match state {
+                DesiredState::Unusable(unusable) => unusable.reason.to_string(),
+                DesiredState::Object(_) => panic!("it is usable"),
+            });
+            assert_eq!(reason.as_deref(), expected, "{file}");
+            assert_eq!(index.ids().count(), usize::from(expected.is_some()), "{file}");
+            assert_eq!(index.object_counts().kinds().count(), usize::from(expected.is_some()), "{file}");
+        };
+        check("a", Some(facts("a")), Some("a"));
+        check("b", Some(facts("b")), Some("it is defined 2 times: a:1 and b:1"));
+        check("c", Some(facts("c")), Some("it is defined 3 times: a:1 and b:1 and c:1"));
+        check("a", None, Some("it is defined 2 times: b:1 and c:1"));
+        check("c", None, Some("b"));
+        check("b", None, None);
+    }
 
     #[test]
     fn of_many_copies_of_an_object_each_names_a_few_others() {
