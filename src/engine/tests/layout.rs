@@ -1,8 +1,6 @@
 //! The memory for each object, by the layout of its types: a daemon holds one of each for every
 //! object, and for every file.
 
-use std::mem::size_of;
-
 use crate::engine::facts::entry::VerifiedOwnership;
 use crate::engine::{DesiredObject, DesiredState, LiveObject, ObjectEntry, SourceId};
 use crate::object::{ContentHash, Gvk, ObjectId};
