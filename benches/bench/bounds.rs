@@ -71,12 +71,12 @@ pub(crate) fn missed_bounds(
 ) -> Vec<MissedBound> {
     let chosen = bounds.iter().filter(|bound| is_chosen(&bound.scenario));
     let missed = chosen.filter_map(|bound| {
-        let of = measured.iter().filter(|(ratio, _)| *ratio == bound.ratio);
-        let mut values = of.map(|(_, value)| *value).peekable();
-        let measured = match values.peek() {
-            None => None,
-            Some(_) => Some(values.find(|value| !bound.is_kept_by(*value))?),
-        };
+        let of_bound = measured.iter().filter(|(ratio, _)| *ratio == bound.ratio);
+        let values: Vec<f64> = of_bound.map(|(_, value)| *value).collect();
+        let measured = values.iter().copied().find(|value| !bound.is_kept_by(*value));
+        if measured.is_none() && !values.is_empty() {
+            return None;
+        }
         Some(MissedBound { bound: bound.clone(), measured })
     });
     missed.collect()
