@@ -88,7 +88,7 @@ fn draft(reason: EventReason, message: &str) -> EventDraft {
         source: "shop".into(),
         object: Some(ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web")),
         regarding: None,
-        message: message.to_owned(),
+        message: message.to_owned().into(),
         revision: Some(COMMIT.to_owned()),
         author: Some("Ann".to_owned()),
         subject: Some("Use <b> & \"c\"".to_owned()),

@@ -194,13 +194,16 @@ pub(super) fn line(id: &ObjectId, outcome: &Outcome, palette: Palette) -> String
             text = outcome.to_string();
             ApplyLine::Waiting(&text)
         }
-        Outcome::Waiting(Reason::Kept(why)) => ApplyLine::Kept(why),
+        Outcome::Waiting(Reason::Kept(cause)) => {
+            text = cause.to_string();
+            ApplyLine::Kept(&text)
+        }
         Outcome::Waiting(reason) => {
             text = reason.to_string();
             if reason.is_requested() { ApplyLine::Kept(&text) } else { ApplyLine::Waiting(&text) }
         }
-        Outcome::Refused(Reason::Rejected(why)) => {
-            text = format!("{}; `rhumb why` says all of it", shorten_text(why));
+        Outcome::Refused(Reason::Rejected(rejected)) => {
+            text = format!("{}; `rhumb why` says all of it", shorten_text(&rejected.to_string()));
             ApplyLine::Failed(&text)
         }
         Outcome::Refused(reason) => {

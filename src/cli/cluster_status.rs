@@ -20,10 +20,11 @@ use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
-    LiveObject, ObjectOwner, PauseIntent, QueuedObject, Reason, Rejection, RejectionAction, RolloutLedger,
-    RolloutOverlayState, WorkloadPhase, pause_reason,
+    ActiveHold, LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode,
+    Rejection, RejectionAction, RolloutLedger, RolloutOverlayState, WithheldWrite, WorkloadPhase,
 };
 use crate::object::ObjectId;
+use crate::render::CodedReason;
 use crate::report::{
     self, Blocker, BoundUsage, ObjectRef, ObjectStatus, Phase, PhaseFacts, QueuedWorkloadStatus,
     RolloutStatus, SourceStatus, StatusAuthor, WorkloadRolloutStatus,
@@ -273,12 +274,19 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
     let facts = phase_facts(source, ledger, id, live, found.as_ref());
     let phase = facts.phase();
     let paused = pause_intent(source, live).filter(|_| phase == Phase::Paused);
-    let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
+    let paused = paused.map(|paused| Reason::Paused(PauseSubject::Object, paused.reason.clone()));
+    let coded = match (&found, &paused) {
+        (Some(found), _) => found.coded.clone(),
+        (None, Some(paused)) => CodedReason::of(paused),
+        (None, None) => CodedReason::default(),
+    };
+    let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| paused.to_string()));
     ObjectStatus {
         object: ObjectRef::of(id),
         source: source.name.clone(),
         phase,
         reason: reason.or_else(|| unhealthy_reason(live)),
+        coded,
         revision: live.shown_release().map(|release| release.revision.to_string()),
         origin: source.last.origin(id),
         wave: 0,
@@ -302,17 +310,36 @@ fn queued_objects<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&
 struct FoundBlocker {
     blocker: Blocker,
     reason: String,
+    /// The same for machines, as far as the records tell it.
+    coded: CodedReason,
     /// Indicates whether no other record of the cluster has the reason.
     is_only_here: bool,
 }
 
 impl FoundBlocker {
     fn recorded_elsewhere(blocker: Blocker, reason: String) -> Self {
-        Self { blocker, reason, is_only_here: false }
+        Self { blocker, reason, coded: CodedReason::default(), is_only_here: false }
     }
 
     fn recorded_only_here(blocker: Blocker, reason: String) -> Self {
-        Self { blocker, reason, is_only_here: true }
+        Self { blocker, reason, coded: CodedReason::default(), is_only_here: true }
+    }
+
+    fn rejected(blocker: Blocker, rejection: &Rejection) -> Self {
+        let found = Self::recorded_elsewhere(blocker, rejection.cause.to_string());
+        found.with_code(CodedReason::of_code(ReasonCode::ContentRejected))
+    }
+
+    fn with_code(self, coded: CodedReason) -> Self {
+        Self { coded, ..self }
+    }
+}
+
+/// Returns the code of an object in the published queue. A position is one in front of the budget.
+fn queue_code(queued: &QueuedObject) -> CodedReason {
+    match queued.position {
+        Some(_) => CodedReason::of_code(ReasonCode::WaitingForBudget),
+        None => CodedReason::default(),
     }
 }
 
@@ -346,10 +373,9 @@ fn find_blocker(
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        return Some(FoundBlocker::recorded_elsewhere(
-            Blocker::Prune,
-            format!("deletion pending: {}", pending.reason),
-        ));
+        let reason = format!("deletion pending: {}", pending.reason);
+        let found = FoundBlocker::recorded_elsewhere(Blocker::Prune, reason);
+        return Some(found.with_code(CodedReason::of_code(ReasonCode::PruneNeedsConfirmation)));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
     let unlabelled = || {
@@ -359,7 +385,9 @@ fn find_blocker(
         .or_else(|| recorded_as(Phase::LeftAlone, Blocker::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            Some(FoundBlocker::recorded_only_here(Blocker::OptOut, Reason::OptedOut(word).to_string()))
+            let reason = Reason::OptedOut(word);
+            let found = FoundBlocker::recorded_only_here(Blocker::OptOut, reason.to_string());
+            Some(found.with_code(CodedReason::of(&reason)))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
@@ -369,7 +397,7 @@ fn find_blocker(
             RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
             RejectionAction::RollBack => Blocker::Rollback,
         };
-        Some(FoundBlocker::recorded_elsewhere(blocker, rejection.cause.to_string()))
+        Some(FoundBlocker::rejected(blocker, rejection))
     };
     let is_paused = || {
         source.inventory.annotations.contains_key(annotations::PAUSED) || pause_intent(source, live).is_some()
@@ -379,8 +407,12 @@ fn find_blocker(
         .or_else(rejected)
         .or_else(|| hold_blocker(source, live))
         .or_else(|| recorded_as(Phase::Paused, Blocker::Pause).filter(|_| is_paused()))
-        .or_else(|| Some(FoundBlocker::recorded_elsewhere(Blocker::Wait, rejection?.cause.to_string())))
-        .or_else(|| Some(FoundBlocker::recorded_elsewhere(Blocker::Wait, queued()?.to_string())))
+        .or_else(|| Some(FoundBlocker::rejected(Blocker::Wait, rejection?)))
+        .or_else(|| {
+            let queued = queued()?;
+            let found = FoundBlocker::recorded_elsewhere(Blocker::Wait, queued.to_string());
+            Some(found.with_code(queue_code(queued)))
+        })
         .or_else(|| recorded_as(Phase::Waiting, Blocker::Wait))
 }
 
@@ -388,16 +420,14 @@ fn hold_blocker(source: &SourceRecord, live: &LiveObject) -> Option<FoundBlocker
     let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    Some(FoundBlocker::recorded_elsewhere(Blocker::Hold, format!("on hold until {until}{because}")))
+    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, format!("on hold until {until}{because}"));
+    let (until, reason, withheld) = (Some(until), hold.reason.clone(), WithheldWrite::Nothing);
+    Some(found.with_code(CodedReason::of(&Reason::OnHold(ActiveHold { until, reason, withheld }))))
 }
 
 /// Returns the pause on the object itself.
 fn pause_intent<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
     live.intents.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
-}
-
-fn pause_words(reason: &str) -> String {
-    pause_reason("it", reason).to_string()
 }
 
 fn unhealthy_reason(live: &LiveObject) -> Option<String> {
@@ -452,6 +482,7 @@ fn rollout_status(
         object: ObjectRef::of(&queued.id),
         position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
+        coded: queue_code(queued),
     });
     let share = |used| BoundUsage { used, of: 0 };
     RolloutStatus {

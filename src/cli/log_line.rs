@@ -73,7 +73,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-    use crate::engine::Reason;
+    use crate::engine::{Reason, RejectedContent, RejectionOutcome};
     use crate::object::{GroupKind, ObjectId, Revision};
     use crate::report::{self, EventReason, ObjectEvent, Outcome};
 
@@ -148,9 +148,12 @@ mod tests {
             ObjectEvent { reason: Some(EventReason::DriftRepaired), revision: None, ..event.clone() };
         check(repaired, &format!("INFO drift repaired {object} source=shop"));
         // As long as pods may say it, and once.
-        let why = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
+        let rejected = RejectedContent {
+            cause: format!("revision 1a2b failed: {}", "x".repeat(700)).into(),
+            outcome: RejectionOutcome::RolledBack("3c4d".into()),
+        };
         let failed = ObjectEvent {
-            outcome: Outcome::Refused(Reason::Rejected(why.into())),
+            outcome: Outcome::Refused(Reason::Rejected(rejected)),
             reason: None,
             ..event.clone()
         };

@@ -70,8 +70,8 @@ impl PassResult {
                 Outcome::Unchanged | Outcome::Unhealthy(_) => (PlannedAction::Unchanged, None),
                 Outcome::Pruned => (PlannedAction::Delete, None),
                 Outcome::Recreating | Outcome::Recreated => (PlannedAction::Recreate, None),
-                Outcome::Waiting(Reason::Kept(why)) if self.incomplete.is_empty() => {
-                    (PlannedAction::Unchanged, Some(why.to_string()))
+                Outcome::Waiting(reason @ Reason::Kept(_)) if self.incomplete.is_empty() => {
+                    (PlannedAction::Unchanged, Some(reason.to_string()))
                 }
                 Outcome::Waiting(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
                     (PlannedAction::Unchanged, Some(reason.to_string()))
@@ -82,7 +82,9 @@ impl PassResult {
             let held = || Some(format!("unfinished: {}", self.held.get(id)?));
             let reason = reason.or_else(held);
             let planned = foreseen.get(id).filter(|planned| planned.verdict == verdict);
-            let base = PlannedObject { origin, reason, ..PlannedObject::new(id.clone(), gvk, verdict) };
+            let cause = outcome.reason().cloned();
+            let base =
+                PlannedObject { origin, reason, cause, ..PlannedObject::new(id.clone(), gvk, verdict) };
             Some(match planned {
                 Some(PlannedObject { wave, impact, fields, .. }) => {
                     PlannedObject { wave: *wave, impact: *impact, fields: fields.clone(), ..base }

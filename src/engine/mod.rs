@@ -46,6 +46,11 @@ pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, 
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
 pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, Reason};
+pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
+pub(crate) use decide::reason_payload::{
+    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent, RejectionOutcome,
+    WithheldWrite,
+};
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
@@ -60,6 +65,7 @@ pub(crate) use deletion::peer_sources::{
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
+pub(crate) use deletion::prune_cause::{ChangeMilestone, PeerInterest, PruneCause, WithheldCause};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
@@ -115,7 +121,7 @@ pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
     parse_orders,
 };
-pub(crate) use orders::pauses::{MAX_STATES, pause_reason};
+pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub use restart::config_hash::ConfigData;
@@ -125,10 +131,10 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetNarrowing, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
+    Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
 };
 #[cfg(test)]
-pub(crate) use rollout::budget::{BudgetBound, BudgetScope, SlotPriority, SlotRequest, grant_slots};
+pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
@@ -173,6 +179,8 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+#[cfg(test)]
+pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;

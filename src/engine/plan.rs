@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::change::{FieldChange, Impact, ImpactKind};
+use crate::engine::Reason;
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
 
 /// The planned action on one object.
@@ -63,6 +64,8 @@ pub(crate) struct PlannedObject {
     /// The reason for a wait, a refusal, a deletion or a takeover; none where there is nothing to
     /// say.
     pub reason: Option<String>,
+    /// The reason for machines, where the engine had one.
+    pub cause: Option<Reason>,
     /// The whole object before, masked and without what only the server sets; none when it did not
     /// exist.
     pub before: Option<Arc<Value>>,
@@ -82,6 +85,7 @@ impl PlannedObject {
             impact: Impact { kind: ImpactKind::None, pods: 0 },
             fields: Vec::new(),
             reason: None,
+            cause: None,
             before: None,
             after: None,
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::CodedReason;
 use crate::change::ImpactKind;
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, ManifestOrigin, ObjectId, RenderOrigin, pretty_json};
@@ -40,6 +41,8 @@ struct ObjectForm<'a> {
     impact: ImpactForm,
     fields: Vec<FieldJson<'a>>,
     reason: Option<&'a str>,
+    #[serde(flatten)]
+    coded: CodedReason,
 }
 
 /// The render that an object comes from.
@@ -171,6 +174,7 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
             })
             .collect(),
         reason: planned.reason.as_deref(),
+        coded: planned.cause.as_ref().map(CodedReason::of).unwrap_or_default(),
     }
 }
 

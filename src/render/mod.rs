@@ -7,17 +7,23 @@
 
 mod diagnostics;
 mod json;
+mod object_ref;
 mod outline;
 mod palette;
 mod progress;
+mod reason_details;
 mod release_order;
 mod text;
 mod unified;
 
 pub(crate) use diagnostics::{diagnostics, tally};
 pub(crate) use json::{manifests_json, plan_json};
+pub(crate) use object_ref::ObjectRef;
 pub(crate) use palette::{Palette, TextStyle, sanitize, sanitize_line};
 pub(crate) use progress::{ApplyLine, progress_line};
+pub(crate) use reason_details::CodedReason;
+#[cfg(test)]
+pub(crate) use reason_details::ReasonDetails;
 pub(crate) use text::{SummaryTense, held_back_text, names, summary, text};
 pub(crate) use unified::unified_diff;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::change::{FieldChange, Impact, ImpactKind};
-use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit};
+use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, Reason};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: PlannedAction) -> PlannedObject {
@@ -304,6 +304,17 @@ fn a_plan_reads_as_names() {
     job.batch/migrate
     statefulset.apps/queue
     ");
+}
+
+#[test]
+fn a_reason_of_a_plan_has_its_code_and_its_values() {
+    let service = planned(Gvk::new("", "v1", "Service"), None, "web", PlannedAction::Wait);
+    let cause = Some(Reason::Inventory("shop".into()));
+    let plan = Plan { objects: vec![PlannedObject { cause, ..service }], ..Plan::default() };
+    let form: Value = serde_json::from_str(&plan_json(&plan)).unwrap();
+    let object = &form["objects"][0];
+    let expected = (&json!("WaitingForInventory"), &json!({"configMap": "shop"}));
+    assert_eq!((&object["code"], &object["details"]), expected);
 }
 
 #[test]

@@ -39,18 +39,20 @@ pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
 pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_event, shorten_text};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
-    EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
+    EventDraft, EventMessage, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
 pub(crate) use object_statuses::{ObjectFilter, first_objects, object_status, objects};
 pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;
 pub(crate) use status::{
-    BoundUsage, DaemonStatus, ObjectRef, ObjectStatus, ProcessStatus, QueuedWorkloadStatus, RolloutStatus,
+    BoundUsage, DaemonStatus, ObjectStatus, ProcessStatus, QueuedWorkloadStatus, RolloutStatus,
     STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus, status,
 };
 pub(crate) use status_author::{AUTHOR_KEY, AuthorCommand, StatusAuthor};
 pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, STATUS_KEYS, StatusSummary};
+
+pub(crate) use crate::render::ObjectRef;
 
 use crate::engine::Reason;
 
@@ -101,6 +103,14 @@ impl Outcome {
             | Self::Recreating
             | Self::Recreated
             | Self::Unhealthy(_) => false,
+        }
+    }
+
+    /// Returns the reason for which nothing is done, or not all; none where all was done.
+    pub(crate) fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Waiting(reason) | Self::Refused(reason) => Some(reason),
+            _ => None,
         }
     }
 

@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::ObjectRef;
 use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
+use crate::render::CodedReason;
 
 /// The number of events kept for later listeners.
 const MAX_KEPT_EVENTS: usize = 512;
@@ -23,7 +24,7 @@ const MAX_KEPT_EVENTS: usize = 512;
 /// The number of events after which a slow listener misses some, and learns that.
 const MAX_LISTENER_LAG: usize = 1024;
 
-/// A message is cut to so many bytes: the API server takes no longer one in an Event.
+/// The bytes to which a message is cut: the API server takes no longer one in an Event.
 const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.
@@ -39,21 +40,21 @@ pub(crate) enum EventReason {
     RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
-    /// They are replaced, and healthy.
+    /// The pods of a workload are replaced, and healthy.
     RolloutSucceeded,
-    /// They do not come up.
+    /// The new pods of a workload do not come up.
     RolloutFailed,
     /// A failed unit was put back to its last good content.
     RolledBack,
-    /// Somebody else's change was undone.
+    /// A change by others was undone.
     DriftRepaired,
-    /// Deletions wait for a person.
+    /// Deletions wait for a confirmation.
     PruneWaiting,
     /// Somebody else has, or changes again and again, what a source wants.
     Conflict,
     /// Somebody's annotation on a live object takes it out of our hands.
     OptedOut,
-    /// It no longer does.
+    /// Such an annotation no longer takes an object out of our hands.
     OptOutEnded,
     /// A desired object is refused until a person changes something.
     Refused,
@@ -139,6 +140,9 @@ pub(crate) struct EventRecord {
     pub object: Option<ObjectRef>,
     /// In words.
     pub message: String,
+    /// The reason in these words for machines; empty where there is none.
+    #[serde(flatten)]
+    pub coded: CodedReason,
     /// The revision that it follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -175,6 +179,21 @@ impl fmt::Display for EventRecord {
     }
 }
 
+/// The message of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventMessage {
+    /// In words.
+    pub text: String,
+    /// The reason in these words for machines.
+    pub coded: CodedReason,
+}
+
+impl From<String> for EventMessage {
+    fn from(text: String) -> Self {
+        Self { text, coded: CodedReason::default() }
+    }
+}
+
 /// An event without its number and time.
 #[derive(Clone, Debug)]
 pub(crate) struct EventDraft {
@@ -187,7 +206,7 @@ pub(crate) struct EventDraft {
     /// See [`EventRecord::regarding`].
     pub regarding: Option<RegardingObjects>,
     /// See [`EventRecord::message`].
-    pub message: String,
+    pub message: EventMessage,
     /// See [`EventRecord::revision`].
     pub revision: Option<String>,
     /// See [`EventRecord::author`].
@@ -250,7 +269,8 @@ impl EventRecorder {
 
     /// Records an event, and sends it to all who listen.
     pub(crate) fn record(&self, now: Timestamp, draft: EventDraft) {
-        let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
+        let EventDraft { reason, source, object, regarding, message, revision, author, subject } = draft;
+        let EventMessage { text: mut message, coded } = message;
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut backlog = self.backlog();
         let EventBacklog { kept, followers } = &mut *backlog;
@@ -261,6 +281,7 @@ impl EventRecorder {
             source: source.to_string(),
             object: object.as_ref().map(ObjectRef::of),
             message,
+            coded,
             revision,
             author,
             subject,
@@ -318,7 +339,7 @@ mod tests {
             source: "shop".into(),
             object: None,
             regarding: None,
-            message: message.to_owned(),
+            message: message.to_owned().into(),
             revision: None,
             author: None,
             subject: None,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{ObjectRef, ObjectStatus, Phase, StatusContext};
-use crate::engine::{DesiredState, ObjectEntry, RefusedManifest, SourceId, View, pause_reason};
+use crate::engine::{DesiredState, ObjectEntry, PauseSubject, Reason, RefusedManifest, SourceId, View};
 use crate::object::ObjectId;
+use crate::render::CodedReason;
 
 /// The manifests of each source that are refused to it: no entry tells of them under its name.
 pub(super) struct RefusedObjects<'a>(Vec<BTreeMap<&'a ObjectId, RefusedManifest>>);
@@ -147,11 +148,29 @@ pub(crate) fn object_status(
     Some(entry.or_else(manifest)?.status(engine, context, &queue_reasons(engine)))
 }
 
+/// A reason as it is reported: its sentence, and its form for machines.
+#[derive(Clone, Debug, Default)]
+struct ReportedReason {
+    sentence: Option<String>,
+    coded: CodedReason,
+}
+
+impl ReportedReason {
+    fn of(reason: &Reason) -> Self {
+        Self { sentence: Some(reason.to_string()), coded: CodedReason::of(reason) }
+    }
+}
+
 /// Returns the present reason of each object in the rollout queue: it changes without a new
 /// decision about the object.
-fn queue_reasons(engine: View<'_>) -> BTreeMap<ObjectId, String> {
+fn queue_reasons(engine: View<'_>) -> BTreeMap<ObjectId, ReportedReason> {
+    let reasons = engine.queue_reasons();
     let waits = engine.rollout_queue().into_iter().filter(|queued| queued.position.is_some());
-    waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
+    let reported = waits.map(|queued| {
+        let coded = reasons.get(&queued.id).map(CodedReason::of).unwrap_or_default();
+        (queued.id, ReportedReason { sentence: Some(queued.reason.to_string()), coded })
+    });
+    reported.collect()
 }
 
 impl ReportedObject<'_> {
@@ -160,25 +179,26 @@ impl ReportedObject<'_> {
         self,
         engine: View<'_>,
         context: &StatusContext<'_>,
-        queued: &BTreeMap<ObjectId, String>,
+        queued: &BTreeMap<ObjectId, ReportedReason>,
     ) -> ObjectStatus {
         let (id, phase) = (self.id, self.phase);
         let open = || context.open.get(id).filter(|_| self.entry.is_some());
         let unhealthy = || {
             let live = engine.live_object(id).filter(|live| !live.health.is_current())?;
-            Some(match &*live.health.message {
+            let sentence = match &*live.health.message {
                 "" => live.health.status.to_string(),
                 message => message.to_owned(),
-            })
+            };
+            Some(ReportedReason { sentence: Some(sentence), ..ReportedReason::default() })
         };
         let paused = || {
             let paused = engine.annotated_pause(id).filter(|_| phase == Phase::Paused)?;
-            Some(pause_reason("it", &paused.reason).to_string())
+            Some(ReportedReason::of(&Reason::Paused(PauseSubject::Object, paused.reason.clone())))
         };
-        let known = || queued.get(id).cloned().or_else(|| open().map(ToString::to_string));
-        let reason = match self.refused {
-            Some(found) => Some(found.reason.to_string()),
-            None => known().or_else(paused).or_else(unhealthy),
+        let known = || queued.get(id).cloned().or_else(|| open().map(ReportedReason::of));
+        let reported = match self.refused {
+            Some(found) => ReportedReason::of(&Reason::Unusable(found.reason.clone())),
+            None => known().or_else(paused).or_else(unhealthy).unwrap_or_default(),
         };
         let target = self.entry.and_then(|entry| entry.targets.first()).map(|(_, state)| state);
         let origin = self.refused.map(|found| &found.origin).or(target.map(DesiredState::origin));
@@ -187,7 +207,8 @@ impl ReportedObject<'_> {
             object: ObjectRef::of(id),
             source: engine.source(self.source).name.to_string(),
             phase,
-            reason,
+            reason: reported.sentence,
+            coded: reported.coded,
             revision: revision.map(ToString::to_string),
             origin: origin.map(ToString::to_string),
             wave: match target {
@@ -279,6 +300,7 @@ mod tests {
             source: "one".to_owned(),
             phase: Phase::Refused,
             reason: Some("it is not allowed".to_owned()),
+            coded: CodedReason::of(&Reason::Unusable("it is not allowed".into())),
             revision: None,
             origin: Some("a.yaml:3".to_owned()),
             wave: 0,

@@ -132,7 +132,7 @@ impl Blocker {
     fn of(reason: &Reason, entry: &ObjectEntry) -> Self {
         match reason {
             Reason::OnHold(_) => Self::Hold,
-            Reason::Paused(_) => Self::Pause,
+            Reason::Paused(..) => Self::Pause,
             Reason::Prune(_) | Reason::Confirm(_) => Self::Prune,
             Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::OptedOut(_) => Self::OptOut,

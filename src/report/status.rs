@@ -6,18 +6,18 @@
 //! changes its meaning.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::object_statuses::RefusedObjects;
-use super::{Metrics, Phase};
+use super::{Metrics, ObjectRef, Phase};
 use crate::engine::{
     Authorship, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites, View,
 };
-use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
+use crate::object::{Diagnostic, ObjectId, Revision};
+use crate::render::CodedReason;
 
 /// The version of the schema.
 pub(crate) const STATUS_VERSION: &str = "status.rhumb.dev/v1";
@@ -228,49 +228,9 @@ pub(crate) struct QueuedWorkloadStatus {
     pub position: Option<u32>,
     /// The reason for its wait.
     pub reason: String,
-}
-
-/// The identity of an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ObjectRef {
-    /// Its API group; empty for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub group: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace; none for a cluster-scoped one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-}
-
-impl ObjectRef {
-    /// Returns the name of an object.
-    pub(crate) fn of(id: &ObjectId) -> Self {
-        Self {
-            group: id.group().to_owned(),
-            kind: id.kind().to_owned(),
-            namespace: id.namespace().map(str::to_owned),
-            name: id.name().to_owned(),
-        }
-    }
-
-    /// Returns the object.
-    pub(crate) fn id(&self) -> ObjectId {
-        ObjectId::new(&GroupKind::new(&self.group, &self.kind), self.namespace.as_deref(), &self.name)
-    }
-}
-
-/// `Deployment shop/web`, or `Namespace shop`.
-impl fmt::Display for ObjectRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
-    }
+    /// The same for machines.
+    #[serde(flatten)]
+    pub coded: CodedReason,
 }
 
 /// One object.
@@ -287,6 +247,9 @@ pub(crate) struct ObjectStatus {
     /// The reason for which it is not settled: of an applied object the message of its controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The same for machines; empty where the reason is the message of its controller.
+    #[serde(flatten)]
+    pub coded: CodedReason,
     /// The revision that brought what it shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -447,10 +410,12 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
             step: steps.get(&load.id).cloned(),
         }
     });
+    let reasons = engine.queue_reasons();
     let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
         position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
+        coded: reasons.get(&queued.id).map(CodedReason::of).unwrap_or_default(),
     });
     RolloutStatus {
         known: usage.known,

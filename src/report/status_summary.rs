@@ -274,6 +274,7 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::CodedReason;
     use crate::report::ObjectRef;
 
     fn source(objects: &[(Phase, usize)]) -> SourceStatus {
@@ -299,6 +300,7 @@ mod tests {
             source: "shop".to_owned(),
             phase: Phase::Refused,
             reason: Some(reason.to_owned()),
+            coded: CodedReason::default(),
             revision: None,
             origin: None,
             wave: 0,

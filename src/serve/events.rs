@@ -22,7 +22,7 @@ use crate::report::{EventRecord, EventRecorder};
 /// too.
 const MAX_LISTENERS: usize = 16;
 
-/// After so long without any event a comment shows that the connection is still open.
+/// The time without any event after which a comment shows that the connection is still open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time for which a client that lost its connection waits before it connects again, in
@@ -162,7 +162,7 @@ mod tests {
             source: source.into(),
             object: None,
             regarding: None,
-            message: message.to_owned(),
+            message: message.to_owned().into(),
             revision: None,
             author: None,
             subject: None,

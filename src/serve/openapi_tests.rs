@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{ProcessHandle, RequestGuard, RouteSet, UnservedSources, WebhookReceiver, router};
+use crate::engine::{CauseCode, ReasonCode};
 use crate::heartbeat::Heartbeats;
+use crate::render::{CodedReason, ReasonDetails};
 use crate::report::{
     BoundUsage, CommitStatus, DaemonStatus, DifferingObject, EndpointMetrics, EventReason, EventRecord,
     EventRecorder, Metrics, ObjectComparison, ObjectRef, ObjectStatus, Phase, ProcessStatus,
@@ -126,6 +128,57 @@ fn named() -> ObjectRef {
     ObjectRef { group, kind, namespace: Some("shop".to_owned()), name }
 }
 
+/// Returns a reason of which everything is known.
+fn details() -> ReasonDetails {
+    let some = || Some(String::new());
+    ReasonDetails {
+        cause: some(),
+        object: Some(named()),
+        objects: vec![named()],
+        kind: some(),
+        version: some(),
+        served_versions: vec![String::new()],
+        config_map: some(),
+        source: some(),
+        namespace: some(),
+        wave: Some(0),
+        step: Some(0),
+        steps: Some(0),
+        ready: Some(0),
+        target: Some(0),
+        node: some(),
+        used: Some(0),
+        limit: Some(0),
+        takes_down: Some(0),
+        count: Some(0),
+        total: Some(0),
+        holder: some(),
+        revision: some(),
+        until: some(),
+        annotation: some(),
+        file: some(),
+        location: some(),
+        error_class: some(),
+        retry_after_seconds: Some(0),
+        period_seconds: Some(0),
+        message: some(),
+    }
+}
+
+fn coded() -> CodedReason {
+    CodedReason { code: Some(String::new()), details: Some(Box::new(details())) }
+}
+
+#[test]
+fn the_form_names_every_code_and_every_cause() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let codes: Vec<&str> = ReasonCode::ALL.iter().map(|code| code.word()).collect();
+    assert_eq!(schemas["ReasonCode"]["enum"], json!(codes));
+    let causes: Vec<&str> = CauseCode::ALL.iter().map(|code| code.word()).collect();
+    assert_eq!(schemas["CauseCode"]["enum"], json!(causes));
+}
+
 fn object() -> ObjectStatus {
     let some = || Some(String::new());
     ObjectStatus {
@@ -133,6 +186,7 @@ fn object() -> ObjectStatus {
         source: String::new(),
         phase: Phase::Settled,
         reason: some(),
+        coded: coded(),
         revision: some(),
         origin: some(),
         wave: 0,
@@ -201,7 +255,9 @@ fn the_forms_have_what_is_reported_and_nothing_else() {
         step: some(),
     };
     check("Rolling", json!(rolling));
-    check("Queued", json!(QueuedWorkloadStatus { object: named(), position: Some(1), reason: text() }));
+    let queued = QueuedWorkloadStatus { object: named(), position: Some(1), reason: text(), coded: coded() };
+    check("Queued", json!(queued));
+    check("ReasonDetails", json!(details()));
     let rollout = RolloutStatus {
         unreadable: Some(String::new()),
         known: true,
@@ -227,6 +283,7 @@ fn the_forms_have_what_is_reported_and_nothing_else() {
         source: text(),
         object: Some(named()),
         message: text(),
+        coded: coded(),
         revision: some(),
         author: some(),
         subject: some(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::QueuedObject;
 use crate::object::ObjectId;
+use crate::render::CodedReason;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// The text before each reason that comes from the record.
@@ -73,6 +74,7 @@ impl LastStatus {
             source: source.to_owned(),
             phase: recorded.phase,
             reason: Some(reason(recorded)),
+            coded: CodedReason::default(),
             revision: None,
             origin: recorded.origin.clone(),
             wave: 0,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::manual;
 use crate::cli::ExitStatus;
-use crate::engine::{AnnotationEffect, PruneTiming, ReconcilePolicy, TOOL_WORDS};
+use crate::engine::{AnnotationEffect, CauseCode, PruneTiming, ReasonCode, ReconcilePolicy, TOOL_WORDS};
 use crate::object::annotations::{ANNOTATIONS, AnnotationPlace, PRUNE, RECONCILE, RECREATE};
 use crate::report::{CONDITION_REASONS, EventReason, METRICS, MetricType, PHASES};
 use crate::serve;
@@ -248,6 +248,21 @@ fn events() -> String {
     let rows = CONDITION_REASONS
         .map(|entry| vec![code(entry.condition), code(entry.reason), entry.meaning.to_owned()]);
     text.push_str(&markdown_table(&["condition", "reason", "meaning"], rows));
+    text + &reason_codes()
+}
+
+/// Returns the tables of the codes that the JSON has beside the sentence of a reason.
+fn reason_codes() -> String {
+    let mut text = String::from(
+        "\n## Codes of reasons\n\nThe JSON of the status, of plans and of events has a `code` beside the sentence of \
+         each reason that rhumb itself has. A code never changes its meaning. `details` has the values of the \
+         sentence. The schema `ReasonDetails` in `/openapi.json` describes them.\n\n",
+    );
+    let rows = ReasonCode::ALL.iter().map(|one| vec![code(one.word()), one.description().into()]);
+    text.push_str(&markdown_table(&["code", "meaning"], rows));
+    text.push_str("\n## Causes inside reasons\n\n`details.cause` has one of these codes, where a reason has several causes.\n\n");
+    let rows = CauseCode::ALL.iter().map(|one| vec![code(one.word()), one.description().into()]);
+    text.push_str(&markdown_table(&["cause", "meaning"], rows));
     text
 }
 

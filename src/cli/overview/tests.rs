@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::render::CodedReason;
 use crate::report::ProcessStatus;
 
 fn named(kind: &str, name: &str) -> ObjectRef {
@@ -16,6 +17,7 @@ fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
         source: "shop".to_owned(),
         phase,
         reason: (!reason.is_empty()).then(|| reason.to_owned()),
+        coded: CodedReason::default(),
         revision: Some("0123456789abcdef".to_owned()),
         origin: Some(format!("{name}.yaml:1")),
         wave: 0,
@@ -68,6 +70,7 @@ fn troubled() -> StatusView {
         object: named("Deployment", "api"),
         position: Some(1),
         reason: "1 of 1 workloads are rolling out".to_owned(),
+        coded: CodedReason::default(),
     };
     StatusView {
         notes: Vec::new(),
@@ -248,6 +251,7 @@ fn a_source_is_shown_without_the_others() {
         object: named("Deployment", "elsewhere"),
         position: Some(2),
         reason: String::new(),
+        coded: CodedReason::default(),
     });
     assert!(view.clone().of_source("none").is_none());
     let ops = view.clone().of_source("ops").unwrap();

@@ -75,7 +75,7 @@ impl WriterFixture {
                 object: Some((id, gvk, Some(Uid("u".into())))),
                 inventory: None,
             }),
-            message: "no".to_owned(),
+            message: "no".to_owned().into(),
             revision: None,
             author: None,
             subject: None,

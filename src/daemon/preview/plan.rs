@@ -88,18 +88,16 @@ impl PreviewRun {
                     self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
                         .await
                 }
-                Some(Reason::Kept(why))
+                Some(reason @ Reason::Kept(_))
                     if self.engine.view().source(self.source).incomplete_reason.is_none() =>
                 {
-                    PlannedObject { reason: Some(why.to_string()), ..base }
+                    with_cause(base, reason)
                 }
-                Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => {
-                    PlannedObject { reason: Some(reason.to_string()), ..base }
-                }
+                Some(reason @ (Reason::LeftAlone(_) | Reason::OptedOut(_))) => with_cause(base, reason),
                 Some(reason) => {
                     let verdict =
                         if reason.is_refusal() { PlannedAction::Refuse } else { PlannedAction::Wait };
-                    PlannedObject { verdict, reason: Some(reason.to_string()), ..base }
+                    with_cause(PlannedObject { verdict, ..base }, reason)
                 }
             }),
             _ => None,
@@ -191,16 +189,19 @@ impl PreviewRun {
         body: &Value,
     ) -> PlannedObject {
         let reason = error.reason();
+        let refuse = |base: PlannedObject, why: Arc<str>| {
+            let refused = PlannedObject { verdict: PlannedAction::Refuse, ..base };
+            with_cause(refused, &Reason::Refused(why, None))
+        };
         if !matches!(error.fault(), ClusterFault::Immutable { .. }) {
-            return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(reason), ..base };
+            return refuse(base, reason.into());
         }
         if apply.desired.traits.recreate != RecreatePolicy::Allowed {
-            let reason = Some(with_replace_hint(&base.id, &reason).to_string());
-            return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
+            let hint = with_replace_hint(&base.id, &reason);
+            return refuse(base, hint);
         }
         if let Some(why) = self.engine.view().recreation_blocker(&base.id, &apply.desired) {
-            let reason = Some(format!("{reason}; {}", kept_refusal_text(&why)));
-            return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
+            return refuse(base, format!("{reason}; {}", kept_refusal_text(&why)).into());
         }
         let pods = self
             .engine
@@ -278,6 +279,11 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
         ApplyPurpose::Create | ApplyPurpose::Change => None,
     };
     own.or_else(|| reason.map(ToString::to_string))
+}
+
+/// Returns an object of a plan with the reason for its action.
+fn with_cause(planned: PlannedObject, reason: &Reason) -> PlannedObject {
+    PlannedObject { reason: Some(reason.to_string()), cause: Some(reason.clone()), ..planned }
 }
 
 /// Returns the differences between the live object and the server's answer.

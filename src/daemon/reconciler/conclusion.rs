@@ -63,7 +63,7 @@ impl TransientReasons<'_> {
             | Reason::Oversized(..)
             | Reason::Rejected(_)
             | Reason::Generated(_)
-            | Reason::Paused(_)
+            | Reason::Paused(..)
             | Reason::OnHold(_)
             | Reason::Fight(..)
             | Reason::KeyUnavailable(_)
@@ -231,5 +231,5 @@ impl Reconciler {
     }
 }
 
-/// After so many failures in a row a pass no longer waits for an object.
+/// The failures in a row after which a pass no longer waits for an object.
 const MAX_FAILURES_IN_PASS: u32 = 5;

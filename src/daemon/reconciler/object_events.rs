@@ -12,9 +12,10 @@ use crate::engine::{
     SourceWrites,
 };
 use crate::object::{ObjectId, Revision, duration_text};
+use crate::render::CodedReason;
 use crate::report::{
-    DaemonStatus, EventDraft, EventReason, EventRecorder, ObjectEvent, Outcome, RegardingObjects,
-    RolloutResult, SourceStatus, healthy_text, pending_deletions_text, shorten_text,
+    DaemonStatus, EventDraft, EventMessage, EventReason, EventRecorder, ObjectEvent, Outcome,
+    RegardingObjects, RolloutResult, SourceStatus, healthy_text, pending_deletions_text, shorten_text,
 };
 
 impl Reconciler {
@@ -107,11 +108,16 @@ impl Reconciler {
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.telemetry.history.sources[source].has_news |= is_work(reason);
-            self.record_event(reason, source, Some(id), message(reason, &outcome), revision.clone());
+            let text = message(reason, &outcome);
+            let coded = outcome.reason().map(CodedReason::of).unwrap_or_default();
+            let message = EventMessage { text, coded };
+            self.record_event(reason, source, Some(id), message, revision.clone());
         }
         let source = source.map(|source| self.engine.view().source(source).name.clone());
         let known = match &outcome {
-            Outcome::Refused(Reason::Rejected(words)) => self.telemetry.history.known_failure(words),
+            Outcome::Refused(Reason::Rejected(rejected)) => {
+                self.telemetry.history.known_failure(&rejected.cause)
+            }
             _ => None,
         };
         let _ = self.telemetry.listener.send(ObjectEvent {
@@ -236,14 +242,17 @@ impl Reconciler {
             reported.retain(|id| waiting.contains_key(id));
         }
         let new = waiting.iter().find(|(id, _)| !reported.contains(**id));
-        let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
+        let Some((first, why)) = new else { return };
+        let coded = CodedReason::of(&Reason::Confirm((*why).clone()));
+        let first = format!("{first}: {why}");
         reported.extend(waiting.into_keys().cloned());
         let (count, name) = (status.prune_waiting, &status.name);
         let deletions = pending_deletions_text(count);
-        let message = format!(
+        let text = format!(
             "{deletions} ({first}); `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
         );
         let head = self.engine.view().source(source).head.clone();
+        let message = EventMessage { text, coded };
         self.record_event(EventReason::PruneWaiting, source, None, message, head);
     }
 
@@ -266,7 +275,7 @@ impl Reconciler {
         reason: EventReason,
         source: SourceId,
         id: Option<&ObjectId>,
-        message: String,
+        message: impl Into<EventMessage>,
         revision: Option<Revision>,
     ) {
         let Some(recorder) = &self.telemetry.history.recorder else { return };
@@ -300,7 +309,7 @@ impl Reconciler {
             source: self.engine.view().source(source).name.clone(),
             object: id.cloned(),
             regarding: writes.then(regarding),
-            message,
+            message: message.into(),
             revision: revision.as_ref().map(ToString::to_string),
             author,
             subject,

@@ -15,8 +15,8 @@ use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason, ReplacementContent,
-    is_workload,
+    DependencyState, DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason,
+    ReplacementContent, is_workload,
 };
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{Gvk, ObjectId};
@@ -93,9 +93,9 @@ impl Engine {
             return None;
         }
         match self.live_object(&namespace) {
-            Some(live) if live.deleting => Some(Reason::Needs(namespace, "is being deleted".into())),
+            Some(live) if live.deleting => Some(Reason::Needs(namespace, DependencyState::Deleting)),
             Some(_) => None,
-            None => Some(Reason::Needs(namespace, "is not there yet".into())),
+            None => Some(Reason::Needs(namespace, DependencyState::Missing)),
         }
     }
 
@@ -233,16 +233,16 @@ impl Engine {
     /// state brings that one, by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
         let entry = self.objects.entries.get(need).filter(|_| self.counts_for(source, need))?;
-        let needs = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
+        let needs = |state: DependencyState| Some(Reason::Needs(need.clone(), state));
         match &entry.targets[..] {
             [] => None,
             [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
-                    None => needs("is not there yet"),
+                    None => needs(DependencyState::Missing),
                     Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
-                        needs("is rolled back first")
+                        needs(DependencyState::RollingBack)
                     }
                     Some(_)
                         if entry.unreleased_content().is_none()
@@ -254,17 +254,19 @@ impl Engine {
                     Some(_) => {
                         let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
-                            Some(refusal) => needs(&format!("is refused: {}", refusal.text)),
+                            Some(refusal) => needs(DependencyState::Refused(refusal.text.clone())),
                             // A workload may wait for the budget for hours; what routes to it need
                             // not.
                             None if is_workload(need) => None,
-                            None => needs("is not changed yet"),
+                            None => needs(DependencyState::Unchanged),
                         }
                     }
                 }
             }
-            [(_, DesiredState::Unusable(unusable))] => needs(&format!("cannot be used: {}", unusable.reason)),
-            _ => needs("is wanted twice"),
+            [(_, DesiredState::Unusable(unusable))] => {
+                needs(DependencyState::Unusable(unusable.reason.clone()))
+            }
+            _ => needs(DependencyState::Contested),
         }
     }
 
@@ -411,17 +413,17 @@ impl Engine {
     }
 
     fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {
-        let because = |why: String| Some(Reason::Needs(id.clone(), why.into()));
-        let Some(live) = self.live_object(id) else { return because("is not there yet".to_owned()) };
+        let because = |state: DependencyState| Some(Reason::Needs(id.clone(), state));
+        let Some(live) = self.live_object(id) else { return because(DependencyState::Missing) };
         if self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some()) {
-            return because("is not changed yet".to_owned());
+            return because(DependencyState::Unchanged);
         }
         if !is_healthy(live) {
-            return because(format!("is {}", health_words(live)));
+            return because(DependencyState::Unhealthy(health_words(live).into()));
         }
         let soaks =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);
-        if soaks { because("is rolled out".to_owned()) } else { None }
+        if soaks { because(DependencyState::Soaking) } else { None }
     }
 
     /// Returns whether a Service waits to be switched to a workload.

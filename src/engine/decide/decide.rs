@@ -1,8 +1,10 @@
-//! The decision about one object: a pure function of the facts.
+//! The decision about one object. Its core is a pure function of the facts.
 //!
-//! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each may turn a write into a wait, a lookup or a dry run, and none makes a write.
-//! Some also note requests in the engine, for example for a slot of the budget:
+//! `Engine::decide` completes what the last change left to do (`complete_changes`), and gathers the
+//! facts. It calls the pure `decide`, and passes its decision through filters.
+//!
+//! Each filter may turn a write into a wait, a lookup or a dry run, and none makes a write. Some
+//! also note requests in the engine, for example for a slot of the budget:
 //!
 //! | filter | file | holds back, adds or notes |
 //! |---|---|---|
@@ -40,11 +42,10 @@ use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
     AcceptedContent, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
-use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, Reason,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, PruneCause, Reason,
     RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, SharedDesiredObject, WorkloadPhase,
     is_workload,
 };
@@ -186,7 +187,7 @@ impl Engine {
     }
 }
 
-/// Decides about one object.
+/// Decides about one object by the facts alone.
 pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
     if let Observation::Pending(reason) = &input.observation {
         return Decision::wait(reason.clone());
@@ -523,17 +524,17 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
     match &input.prune_decision {
         // The prune decision was made on another view of it.
         Some(PruneDecision::Delete) if live.is_unproven() => {
-            Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
+            Decision::wait(Reason::Kept(PruneCause::Unproven))
         }
         Some(PruneDecision::Delete) => match recent_failure(input, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
         },
-        Some(PruneDecision::Defer(why)) => defend(input, Reason::Prune(why.clone()), now),
-        Some(PruneDecision::Confirm(why)) => defend(input, Reason::Confirm(why.clone()), now),
-        Some(PruneDecision::Keep(why)) => defend(input, Reason::Kept(why.clone()), now),
-        Some(PruneDecision::Ignore(why)) => Decision::wait(Reason::Kept(why.clone())),
-        None => defend(input, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
+        Some(PruneDecision::Defer(cause)) => defend(input, Reason::Prune(cause.clone()), now),
+        Some(PruneDecision::Confirm(cause)) => defend(input, Reason::Confirm(cause.clone()), now),
+        Some(PruneDecision::Keep(cause)) => defend(input, Reason::Kept(cause.clone()), now),
+        Some(PruneDecision::Ignore(cause)) => Decision::wait(Reason::Kept(cause.clone())),
+        None => defend(input, Reason::Prune(PruneCause::Undecided), now),
     }
 }
 

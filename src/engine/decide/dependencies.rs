@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, Reason, WaitTopic, is_workload};
+use crate::engine::{DependencyState, DesiredObject, Reason, WaitTopic, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -31,9 +31,12 @@ impl Engine {
         }
         match self.live_object(before) {
             Some(live) if is_healthy(live) => None,
-            Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
-            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
-            None => Some(Reason::Needs(before.clone(), "no source names".into())),
+            Some(live) => {
+                let health = DependencyState::Unhealthy(health_words(live).into());
+                Some(Reason::Needs(before.clone(), health))
+            }
+            None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), DependencyState::Missing)),
+            None => Some(Reason::Needs(before.clone(), DependencyState::Unnamed)),
         }
     }
 
@@ -50,14 +53,14 @@ impl Engine {
         if !is_workload(before) || self.has_rollback_target(&desired.id) || self.is_left_alone(before) {
             return None;
         }
-        let needs = |why: &str| Some(Reason::Needs(before.clone(), why.into()));
+        let needs = |state: DependencyState| Some(Reason::Needs(before.clone(), state));
         if self.has_claimed_rollout(before) {
-            return needs("is rolling out");
+            return needs(DependencyState::RollingOut);
         }
         if !self.is_change_pending(before, entry) || self.holds_a_slot_for(source, &desired.id, before) {
             return None;
         }
-        needs("is not changed yet")
+        needs(DependencyState::Unchanged)
     }
 
     /// Returns why a workload asks for no slot yet: something that it needs, and that is released

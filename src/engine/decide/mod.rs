@@ -14,6 +14,8 @@ pub(super) mod dependencies;
 pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
+pub(super) mod reason_code;
+pub(super) mod reason_payload;
 pub(super) mod repair;
 pub(super) mod standing_blockers;
 pub(super) mod waits;

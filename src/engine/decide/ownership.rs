@@ -15,8 +15,8 @@ use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    AdoptPolicy, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry, ObjectOwner,
-    OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
+    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry,
+    ObjectOwner, OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
 };
 use crate::object::{ObjectId, annotations};
 
@@ -63,11 +63,6 @@ pub(in crate::engine) fn apply_set_description(set: &str) -> Arc<str> {
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }
 
-/// Returns a source that would let go of an object, were it taken over.
-pub(super) fn released_source_reason(name: &str) -> Arc<str> {
-    format!("source {name}, which no longer wants it and keeps it, as adopt is `never` here").into()
-}
-
 /// Decides if we may write to it: as its owner (none), or by taking it over.
 pub(super) fn decide_ownership(
     input: &DecisionInput<'_>,
@@ -75,27 +70,27 @@ pub(super) fn decide_ownership(
     live: &LiveObject,
 ) -> Result<Option<ApplyPurpose>, Reason> {
     let own_inventory = &input.inventories[source];
-    let adopted = |owner: Arc<str>| match input.adopt {
+    let adopted = |owner: CurrentOwner| match input.adopt {
         AdoptPolicy::Always => Ok(Some(ApplyPurpose::Adopt)),
         AdoptPolicy::Never | AdoptPolicy::IfUnowned => Err(Reason::Owned(owner)),
     };
     match &live.owner {
         ObjectOwner::Ours(set) if set == own_inventory => Ok(None),
         _ if is_still_ours(input, live) => Ok(None),
-        ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
+        ObjectOwner::Controlled(owner) => Err(Reason::Owned(CurrentOwner::Tool(owner.clone()))),
         ObjectOwner::Ours(_) if input.holder == InventoryHolder::Unread => Err(Reason::ReadingPeers),
         ObjectOwner::Ours(set) => match (&input.holder, input.adopt) {
             (InventoryHolder::GivesUp(name), AdoptPolicy::Never) => {
-                Err(Reason::Owned(released_source_reason(name)))
+                Err(Reason::Owned(CurrentOwner::FormerSource(name.clone())))
             }
             (InventoryHolder::GivesUp(_), _) => Ok(Some(ApplyPurpose::Transfer)),
             (InventoryHolder::Keeps(name), AdoptPolicy::Never | AdoptPolicy::IfUnowned) => {
-                Err(Reason::Owned(format!("source {name}").into()))
+                Err(Reason::Owned(CurrentOwner::Source(name.clone())))
             }
-            _ => adopted(apply_set_description(set)),
+            _ => adopted(CurrentOwner::ApplySet(set.clone())),
         },
-        ObjectOwner::Labelled(set) => adopted(apply_set_description(set)),
-        ObjectOwner::Foreign(owner) => adopted(owner.clone()),
+        ObjectOwner::Labelled(set) => adopted(CurrentOwner::ApplySet(set.clone())),
+        ObjectOwner::Foreign(owner) => adopted(CurrentOwner::Tool(owner.clone())),
         ObjectOwner::Nobody => match input.adopt {
             AdoptPolicy::Never => Err(Reason::NotAdopted),
             AdoptPolicy::IfUnowned | AdoptPolicy::Always => Ok(Some(ApplyPurpose::Adopt)),

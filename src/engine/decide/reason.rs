@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{BudgetShortage, ReconcilePolicy};
+use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
+use crate::engine::decide::reason_payload::{
+    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent,
+};
+use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. Each reaches the user in these words.
@@ -21,7 +25,7 @@ pub(crate) enum Reason {
     /// The server could not say whether it has the kind.
     UnknownKind(Gvk),
     /// It needs another object of the desired state that is not there yet.
-    Needs(ObjectId, Arc<str>),
+    Needs(ObjectId, DependencyState),
     /// Objects of an earlier wave are not finished.
     Wave(i32, ObjectId),
     /// The rollout budget does not allow it now.
@@ -33,19 +37,20 @@ pub(crate) enum Reason {
     /// It is released together with a workload that has not begun to roll.
     UnitWorkload(ObjectId),
     /// Its rollout goes in steps; this is their state.
-    Step(Arc<str>),
+    Step(HeldStep),
     /// The content failed here, or a person undid or aborted it. It is not tried again before it
     /// changes.
-    Rejected(Arc<str>),
-    /// A person has paused it.
-    Paused(Arc<str>),
+    Rejected(RejectedContent),
+    /// A person has paused it or its source, for the reason that is behind; empty where none was
+    /// given.
+    Paused(PauseSubject, Arc<str>),
     /// A person keeps it as it is for a time.
-    OnHold(Arc<str>),
+    OnHold(ActiveHold),
     /// The server refused it, or a webhook strips our label or annotation. The time until the next
     /// try; none if only other content can help.
     Refused(Arc<str>, Option<Duration>),
     /// Somebody else's object.
-    Owned(Arc<str>),
+    Owned(CurrentOwner),
     /// It exists, and the policy is not to take over.
     NotAdopted,
     /// The manifest is not usable.
@@ -74,11 +79,11 @@ pub(crate) enum Reason {
     /// wanted.
     Incomplete(Arc<str>),
     /// It is no longer wanted, but is not deleted yet.
-    Prune(Arc<str>),
+    Prune(PruneCause),
     /// It is no longer wanted, and is deleted only when a person confirms.
-    Confirm(Arc<str>),
+    Confirm(PruneCause),
     /// It is no longer wanted, and stays.
-    Kept(Arc<str>),
+    Kept(PruneCause),
     /// Its annotation asks to leave it alone: always, or once it is there.
     LeftAlone(ReconcilePolicy),
     /// Somebody else's annotation on the live object asks to leave it alone.
@@ -119,6 +124,68 @@ impl Reason {
     pub(crate) fn representative(&self) -> Option<&ObjectId> {
         match self {
             Self::Oversized(first, _) => Some(first),
+            _ => None,
+        }
+    }
+}
+
+impl Reason {
+    /// Returns its code, for machines.
+    pub(crate) const fn code(&self) -> ReasonCode {
+        match self {
+            Self::Syncing(_) => ReasonCode::WaitingForFirstList,
+            Self::Unobservable(..) => ReasonCode::WatchFailed,
+            Self::Inventory(_) => ReasonCode::WaitingForInventory,
+            Self::Unserved(..) => ReasonCode::KindNotServed,
+            Self::UnknownKind(_) => ReasonCode::KindUnknown,
+            Self::Needs(..) => ReasonCode::WaitingForDependency,
+            Self::Wave(..) => ReasonCode::WaitingForWave,
+            Self::Budget(_) => ReasonCode::WaitingForBudget,
+            Self::Claiming => ReasonCode::WritingClaim,
+            Self::RecordUnreadable(_) => ReasonCode::RecordUnreadable,
+            Self::UnitWorkload(_) => ReasonCode::WaitingForUnit,
+            Self::Step(_) => ReasonCode::StepInProgress,
+            Self::Rejected(_) => ReasonCode::ContentRejected,
+            Self::Paused(..) => ReasonCode::Paused,
+            Self::OnHold(_) => ReasonCode::OnHold,
+            Self::Refused(..) => ReasonCode::RefusedByServer,
+            Self::Owned(_) => ReasonCode::OwnedByOther,
+            Self::NotAdopted => ReasonCode::NotAdopted,
+            Self::Unusable(_) => ReasonCode::ManifestUnusable,
+            Self::Oversized(..) => ReasonCode::UnitTooLarge,
+            Self::Generated(_) => ReasonCode::GeneratedValuesMismatch,
+            Self::Terminating => ReasonCode::Terminating,
+            Self::OwnWrite => ReasonCode::WaitingForWatch,
+            Self::Retrying(..) => ReasonCode::Retrying,
+            Self::Fight(..) => ReasonCode::CompetingWriter,
+            Self::ReadingRevision(_) => ReasonCode::ReadingRevision,
+            Self::KeyUnavailable(_) => ReasonCode::KeyUnavailable,
+            Self::Reading(_) => ReasonCode::ReadingObject,
+            Self::Incomplete(_) => ReasonCode::SourceIncomplete,
+            Self::Prune(_) => ReasonCode::PruneDeferred,
+            Self::Confirm(_) => ReasonCode::PruneNeedsConfirmation,
+            Self::Kept(_) => ReasonCode::Kept,
+            Self::LeftAlone(_) => ReasonCode::LeftAlone,
+            Self::OptedOut(_) => ReasonCode::OptedOut,
+            Self::ReadingPeers => ReasonCode::ReadingOtherSources,
+            Self::Observed => ReasonCode::SourceObserved,
+        }
+    }
+
+    /// Returns the code of the cause that is inside; none where the reason says all.
+    pub(crate) fn cause_code(&self) -> Option<CauseCode> {
+        match self {
+            Self::Needs(_, state) => Some(state.code()),
+            Self::Budget(shortage) => Some(shortage.code()),
+            Self::Step(step) => Some(step.code()),
+            Self::Rejected(rejected) => Some(rejected.code()),
+            Self::OnHold(hold) => hold.withheld.code(),
+            Self::Owned(owner) => Some(owner.code()),
+            Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),
+            Self::Fight(FightCause::Deletions, _) => Some(CauseCode::ObjectDeleted),
+            Self::Prune(cause) | Self::Confirm(cause) | Self::Kept(cause) => Some(cause.code()),
+            Self::LeftAlone(ReconcilePolicy::OnlyCreate) => Some(CauseCode::OnlyCreated),
+            Self::LeftAlone(_) => Some(CauseCode::ReconcileDisabled),
             _ => None,
         }
     }
@@ -182,13 +249,13 @@ impl fmt::Display for Reason {
             Self::Refused(why, _)
             | Self::RecordUnreadable(why)
             | Self::Unusable(why)
-            | Self::Oversized(_, why)
-            | Self::Step(why)
-            | Self::Rejected(why)
-            | Self::Paused(why)
-            | Self::OnHold(why)
-            | Self::Prune(why)
-            | Self::Kept(why) => f.write_str(why),
+            | Self::Oversized(_, why) => f.write_str(why),
+            Self::Step(step) => write!(f, "{step}"),
+            Self::Rejected(rejected) => write!(f, "{rejected}"),
+            Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),
+            Self::Paused(subject, why) => write!(f, "{subject} is paused: {why}"),
+            Self::OnHold(hold) => write!(f, "{hold}"),
+            Self::Prune(cause) | Self::Kept(cause) => write!(f, "{cause}"),
             Self::LeftAlone(ReconcilePolicy::OnlyCreate) => {
                 f.write_str("its annotation asks to create it only if it is missing, and it exists")
             }
@@ -196,7 +263,7 @@ impl fmt::Display for Reason {
             Self::OptedOut(word) => {
                 write!(f, "{word} is set on the live object: it is neither changed nor repaired until that is removed")
             }
-            Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
+            Self::Confirm(cause) => write!(f, "{cause}; see `rhumb prune list`"),
             Self::ReadingPeers => f.write_str("reading what other sources of the cluster want"),
             Self::Observed => f.write_str("the source has `observe: true`, so nothing is written"),
         }

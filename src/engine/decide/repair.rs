@@ -12,8 +12,8 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldOwnership, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode, RolloutOverlayState,
-    SharedDesiredObject,
+    ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode,
+    RolloutOverlayState, SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -149,14 +149,14 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
                 decide_drift(input, source, accepted, live, now).with_reason(reason)
             }
             (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
-                Decision::wait(Reason::Owned(owner.clone()))
+                Decision::wait(Reason::Owned(CurrentOwner::Tool(owner.clone())))
             }
             _ => Decision::wait(reason),
         },
     }
 }
 
-/// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
+/// Returns the pause after the repairs so far: short where a repair costs no pod, the whole window
 /// where each restarts some.
 pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =

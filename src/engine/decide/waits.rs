@@ -1,39 +1,14 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
-use std::fmt;
+use std::sync::Arc;
 
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Reason};
+use crate::engine::{ChangeMilestone, LiveObject, Reason};
 use crate::object::ObjectId;
-
-/// The part of a change that is not done with an object. Most questions need no words of it.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum UnfinishedChange<'a> {
-    /// Its content waits.
-    Content,
-    /// The restart of its pods waits.
-    Restart,
-    /// Its rollout goes on.
-    Rollout,
-    /// It is not healthy.
-    Health(&'a LiveObject),
-}
-
-/// In words that follow the name of the object, and that say what is waited for.
-impl fmt::Display for UnfinishedChange<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Content => f.write_str("is changed"),
-            Self::Restart => f.write_str("is restarted"),
-            Self::Rollout => f.write_str("is rolled out"),
-            Self::Health(live) => write!(f, "is healthy ({})", health_words(live)),
-        }
-    }
-}
 
 impl Engine {
     /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
@@ -88,7 +63,7 @@ impl Engine {
 
     pub(in crate::engine) fn track_wave(&mut self, id: &ObjectId) {
         let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::target_content) else { return };
-        let (wave, unfinished) = (desired.wave, self.unfinished_change(source, id).is_some());
+        let (wave, unfinished) = (desired.wave, self.is_change_unfinished(source, id));
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
@@ -106,12 +81,28 @@ impl Engine {
         self.wake_topic(&WaitTopic::Waves(source));
     }
 
-    /// Returns why a change of the newest revision is not done with an object.
+    /// Returns why a change of the newest revision is not done with an object, in words that follow
+    /// its name.
     pub(in crate::engine) fn unfinished_change(
         &self,
         source: SourceId,
         id: &ObjectId,
-    ) -> Option<UnfinishedChange<'_>> {
+    ) -> Option<ChangeMilestone> {
+        self.unfinished_milestone(source, id, |live| health_words(live).into())
+    }
+
+    /// Returns whether a change of the newest revision is not done with an object. Each decision
+    /// asks, and needs no words of it.
+    pub(in crate::engine) fn is_change_unfinished(&self, source: SourceId, id: &ObjectId) -> bool {
+        self.unfinished_milestone(source, id, |_| Arc::default()).is_some()
+    }
+
+    fn unfinished_milestone(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+        health: impl FnOnce(&LiveObject) -> Arc<str>,
+    ) -> Option<ChangeMilestone> {
         lookup_counts::count(1);
         let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
@@ -121,13 +112,13 @@ impl Engine {
             return None;
         }
         if is_content_pending(entry) {
-            return Some(UnfinishedChange::Content);
+            return Some(ChangeMilestone::Changed);
         }
         if self.restart_stamp(id).is_some() {
-            return Some(UnfinishedChange::Restart);
+            return Some(ChangeMilestone::Restarted);
         }
         if self.has_claimed_rollout(id) {
-            return Some(UnfinishedChange::Rollout);
+            return Some(ChangeMilestone::RolledOut);
         }
         let live = self.live_object(id)?;
         let newest = self.sources[source].head.as_ref();
@@ -135,6 +126,6 @@ impl Engine {
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
-        Some(UnfinishedChange::Health(live))
+        Some(ChangeMilestone::Healthy(health(live)))
     }
 }

@@ -260,6 +260,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::PruneCause;
     use crate::object::GroupKind;
 
     fn config(number: usize) -> ObjectId {
@@ -269,7 +270,7 @@ mod tests {
     /// Returns the decisions about so many candidates, the first of which go.
     fn decided(going: usize, staying: usize) -> CachedPruneDecisions {
         let decision = |number: usize| {
-            if number < going { PruneDecision::Delete } else { PruneDecision::Keep("it stays".into()) }
+            if number < going { PruneDecision::Delete } else { PruneDecision::Keep(PruneCause::Annotated) }
         };
         CachedPruneDecisions {
             decisions: (0..going + staying).map(|number| (config(number), decision(number))).collect(),

@@ -23,7 +23,10 @@ use crate::engine::deletion::peer_sources::{
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
-use crate::engine::{ObjectOwner, Reason, RepositoryExtent, SourceLifecycle, SourceState, Uid};
+use crate::engine::{
+    ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceLifecycle, SourceState, Uid,
+    WithheldCause,
+};
 use crate::object::{ContentHash, ObjectId};
 
 /// A deletion relies on what was read within this time.
@@ -70,8 +73,8 @@ pub(crate) enum InventoryHolder {
 /// The reason for a deletion that is withheld for another source's sake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WithheldDeletion {
-    /// In words.
-    pub why: Arc<str>,
+    /// The cause.
+    pub cause: WithheldCause,
     /// It has been so for long, and may never pass by itself.
     pub is_long: bool,
 }
@@ -321,28 +324,27 @@ impl Engine {
         let mark = object_hash(id);
         let withheld =
             self.other_sources(source, id).find_map(|peer| match peer.deletion_consent(mark, &own) {
-                DeletionConsent::Withheld(why) => Some(why),
+                DeletionConsent::Withheld(interest) => Some(WithheldCause::Peer(peer.name.clone(), interest)),
                 DeletionConsent::Given | DeletionConsent::AfterDelay => None,
             });
         let is_long = |since: Instant| {
             let waited = self.handover.read.map(|read| read.saturating_duration_since(since));
             waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY)
         };
-        if let Some(why) = withheld {
+        if let Some(cause) = withheld {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
-            return Some(WithheldDeletion { why, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
+            return Some(WithheldDeletion { cause, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
         if let Some(why) = self.sources[source].moved.doubt_about(id) {
-            return Some(WithheldDeletion { why: why.into(), is_long: true });
+            return Some(WithheldDeletion { cause: WithheldCause::Moved(why.into()), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {
-            let why = format!("source {name} may want it: it was not looked at since").into();
-            return Some(WithheldDeletion { why, is_long: self.has_removed_long_ago(source) });
+            let cause = WithheldCause::Peer(name.clone(), PeerInterest::Unobserved);
+            return Some(WithheldDeletion { cause, is_long: self.has_removed_long_ago(source) });
         }
         // Until then the deletion is on its way, and waits for the answer.
         let (name, _) = self.unanswered_observation(source, id).filter(|(_, since)| is_long(*since))?;
-        let why = format!("source {name} may want it: it was asked for a look, and has not answered");
-        Some(WithheldDeletion { why: why.into(), is_long: true })
+        Some(WithheldDeletion { cause: WithheldCause::Peer(name, PeerInterest::Unanswered), is_long: true })
     }
 
     /// Returns another source of this process that was not observed since one has removed an object
@@ -416,8 +418,8 @@ impl Engine {
                 None => self.await_observations(source, id, decision, now),
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
-                    let why = format!("pruned when other sources have had {delay} s to take it over");
-                    Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
+                    let cause = PruneCause::TakeoverPeriod(delay);
+                    Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(cause)) }
                 }
             };
         }

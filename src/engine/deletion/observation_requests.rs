@@ -11,13 +11,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::Reason;
 use crate::engine::decide::decision::Decision;
 use crate::engine::deletion::handover::PeerReadSchedule;
 use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, object_hash};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::{PruneCause, Reason};
 use crate::object::{ContentHash, ObjectId};
 
 /// The time within which requests are made together: those for objects whose time to be requested
@@ -176,8 +176,7 @@ impl Engine {
         if request.is_none() {
             self.request_observations(source, now);
         }
-        let why = format!("pruned when source {name}, which may want it, was looked at again");
-        let decision = Decision::wait(Reason::Prune(why.into()));
+        let decision = Decision::wait(Reason::Prune(PruneCause::UnobservedSource(name)));
         self.schedule_peer_read(id, decision, PeerReadSchedule::Periodic, now)
     }
 

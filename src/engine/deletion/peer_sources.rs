@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
+use crate::engine::deletion::prune_cause::PeerInterest;
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -147,8 +148,8 @@ pub(in crate::engine) enum DeletionConsent {
     Given,
     /// It does not want the object now, and may have more to read.
     AfterDelay,
-    /// It wants the object, or may want it, in words.
-    Withheld(Arc<str>),
+    /// It wants the object, or may want it.
+    Withheld(PeerInterest),
 }
 
 /// Returns the mark of an object's name.
@@ -304,32 +305,21 @@ impl PeerSource {
         mark: ContentHash,
         own: &SourceProgress,
     ) -> DeletionConsent {
-        let name = &self.name;
         let statement = match &self.statement {
             Ok(statement) => statement,
             Err(why) => {
-                return DeletionConsent::Withheld(
-                    format!("source {name} may want it: what its ConfigMap tells cannot be read: {why}")
-                        .into(),
-                );
+                return DeletionConsent::Withheld(PeerInterest::Unreadable(why.to_string().into()));
             }
         };
         match &statement.takeover_requests {
             TakeoverRequests::Unlisted => {
-                return DeletionConsent::Withheld(
-                    format!("source {name} may want it, as it brings many objects").into(),
-                );
+                return DeletionConsent::Withheld(PeerInterest::Unlisted);
             }
             TakeoverRequests::Listed(these) if these.contains(&mark) => {
-                return DeletionConsent::Withheld(format!("source {name} wants it").into());
+                return DeletionConsent::Withheld(PeerInterest::Requested);
             }
             TakeoverRequests::Listed(_) => {}
         }
-        let unread = |of_same: &str| {
-            DeletionConsent::Withheld(
-                format!("source {name}{of_same} may want it: it has not been read completely").into(),
-            )
-        };
         let same = match (&statement.progress, own) {
             (
                 SourceProgress::Revision { repository, read },
@@ -339,16 +329,12 @@ impl PeerSource {
         };
         match (same, statement.completeness) {
             (None, SourceCompleteness::Complete) => DeletionConsent::AfterDelay,
-            (None, SourceCompleteness::Partial) => unread(""),
+            (None, SourceCompleteness::Partial) => DeletionConsent::Withheld(PeerInterest::Incomplete),
             (Some((Some(read), newest)), _) if Some(read) != newest.as_ref() => {
-                let has = read.short_name();
-                DeletionConsent::Withheld(
-                    format!("source {name} of the same repository may want it: it has read revision {has}")
-                        .into(),
-                )
+                DeletionConsent::Withheld(PeerInterest::Elsewhere(read.short_name().into()))
             }
             (Some((Some(_), _)), SourceCompleteness::Complete) => DeletionConsent::Given,
-            (Some(_), _) => unread(" of the same repository"),
+            (Some(_), _) => DeletionConsent::Withheld(PeerInterest::IncompleteOfSame),
         }
     }
 }

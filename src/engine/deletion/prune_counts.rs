@@ -48,7 +48,7 @@ impl Engine {
     /// Keeps the set of objects with which a change of the newest revision is not done.
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
         for source in self.source_ids() {
-            let moving = self.unfinished_change(source, id).is_some();
+            let moving = self.is_change_unfinished(source, id);
             let state = &mut self.sources[source];
             let was_moving =
                 if moving { !state.unfinished.insert(id.clone()) } else { state.unfinished.remove(id) };

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::engine::deletion::prune_cause::{ChangeMilestone, PruneCause};
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
@@ -26,10 +27,10 @@ pub(crate) struct PruneCandidate {
     pub not_allowed: Option<Arc<str>>,
     /// A root that does not render and may want it, in words.
     pub unrendered: Option<Arc<str>>,
-    /// The reason for which it is not known to be of this source, though it looks like it.
-    pub unproven: Option<Arc<str>>,
-    /// A change of the same unit that is not healthy yet, in words.
-    pub unfinished: Option<Arc<str>>,
+    /// Indicates whether it only looks like one of this source, without a seal that proves it.
+    pub is_unproven: bool,
+    /// A change of the same unit that is not healthy yet.
+    pub unfinished: Option<(ObjectId, ChangeMilestone)>,
     /// Another pending object that needs it.
     pub needed_by: Option<ObjectId>,
     /// Another source wants it, or may.
@@ -39,7 +40,7 @@ pub(crate) struct PruneCandidate {
 impl PruneCandidate {
     /// Returns whether it is not deleted, whatever else becomes of it.
     fn is_kept(&self) -> bool {
-        self.prune_timing == PruneTiming::Never || self.unproven.is_some() || self.not_allowed.is_some()
+        self.prune_timing == PruneTiming::Never || self.is_unproven || self.not_allowed.is_some()
     }
 }
 
@@ -104,13 +105,13 @@ pub(crate) enum PruneDecision {
     /// It may be deleted now.
     Delete,
     /// It stays until something passes by itself.
-    Defer(Arc<str>),
+    Defer(PruneCause),
     /// It stays until a person confirms.
-    Confirm(Arc<str>),
+    Confirm(PruneCause),
     /// It stays.
-    Keep(Arc<str>),
+    Keep(PruneCause),
     /// It stays, and is not repaired either.
-    Ignore(Arc<str>),
+    Ignore(PruneCause),
 }
 
 /// Judges the whole pending set of one source.
@@ -123,8 +124,8 @@ pub(crate) fn decide_prunes(
     let group = unconfirmed_reasons(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
     let decisions = pending.iter().map(|p| {
-        let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
-        let decision = kept.map(|why| PruneDecision::Keep(why.into()));
+        let decision =
+            bound.get(&p.id).map(|user| PruneDecision::Keep(PruneCause::UsedByKept((*user).clone())));
         (p.id.clone(), decision.unwrap_or_else(|| decide_prune(p, guard, group.get(&p.id))))
     });
     decisions.collect()
@@ -161,16 +162,15 @@ pub(in crate::engine) fn decide_without_guard(
     timing: PruneTiming,
 ) -> Option<PruneDecision> {
     if let Some(why) = not_allowed {
-        return Some(PruneDecision::Ignore(why.clone()));
+        return Some(PruneDecision::Ignore(PruneCause::NotAllowed(why.clone())));
     }
-    (timing == PruneTiming::Never)
-        .then(|| PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into()))
+    (timing == PruneTiming::Never).then_some(PruneDecision::Keep(PruneCause::Annotated))
 }
 
 fn decide_prune(
     pending: &PruneCandidate,
     guard: &PruneGuard<'_>,
-    beyond: Option<&Arc<str>>,
+    beyond: Option<&PruneCause>,
 ) -> PruneDecision {
     if let Some(decision) = decide_without_guard(pending.not_allowed.as_ref(), pending.prune_timing) {
         return decision;
@@ -178,30 +178,33 @@ fn decide_prune(
     if let Some(closed) = &guard.closed {
         return closed.clone();
     }
-    if let Some(why) = pending.unproven.as_ref().or(pending.unrendered.as_ref()) {
-        return PruneDecision::Keep(why.clone());
+    if pending.is_unproven {
+        return PruneDecision::Keep(PruneCause::Unproven);
+    }
+    if let Some(why) = &pending.unrendered {
+        return PruneDecision::Keep(PruneCause::Unrendered(why.clone()));
     }
     // A confirmation that many are to go does not say that another source may lose them.
-    if let Some(WithheldDeletion { why, is_long: false }) = &pending.withheld {
-        return PruneDecision::Defer(format!("not pruned now: {why}").into());
+    if let Some(WithheldDeletion { cause, is_long: false }) = &pending.withheld {
+        return PruneDecision::Defer(PruneCause::WithheldForNow(cause.clone()));
     }
-    if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
+    if let (Some(cause), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         // A person who confirms has to know that another source may lose it.
-        let why = pending.withheld.as_ref().map_or(why, |withheld| &withheld.why);
-        return PruneDecision::Confirm(why.clone());
+        let withheld = pending.withheld.as_ref().map(|of| PruneCause::Withheld(of.cause.clone()));
+        return PruneDecision::Confirm(withheld.unwrap_or_else(|| cause.clone()));
     }
-    if let (Some(change), PruneTiming::AfterUnit | PruneTiming::OnConfirmation) =
+    if let (Some((change, milestone)), PruneTiming::AfterUnit | PruneTiming::OnConfirmation) =
         (&pending.unfinished, pending.prune_timing)
     {
-        return PruneDecision::Defer(format!("pruned when {change}").into());
+        return PruneDecision::Defer(PruneCause::Unfinished(change.clone(), milestone.clone()));
     }
     if let Some(user) = &pending.needed_by {
-        return PruneDecision::Defer(format!("pruned after {user}, which uses it").into());
+        return PruneDecision::Defer(PruneCause::UsedBy(user.clone()));
     }
-    if let Some(WithheldDeletion { why, .. }) = &pending.withheld
+    if let Some(WithheldDeletion { cause, .. }) = &pending.withheld
         && !guard.confirmed.contains(&pending.uid)
     {
-        return PruneDecision::Confirm(why.clone());
+        return PruneDecision::Confirm(PruneCause::Withheld(cause.clone()));
     }
     PruneDecision::Delete
 }
@@ -210,7 +213,7 @@ fn decide_prune(
 fn unconfirmed_reasons(
     unconfirmed: &[&PruneCandidate],
     guard: &PruneGuard<'_>,
-) -> BTreeMap<ObjectId, Arc<str>> {
+) -> BTreeMap<ObjectId, PruneCause> {
     let total: u32 = guard.inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
@@ -221,31 +224,25 @@ fn unconfirmed_reasons(
     for pending in unconfirmed {
         let kind = pending.id.group_kind();
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
-        let why = if let Some(location) = &guard.other_location {
-            Some(format!(
-                "this inventory was made from {location}; nothing of it is pruned until it is confirmed"
-            ))
+        let cause = if let Some(location) = &guard.other_location {
+            Some(PruneCause::OtherLocation(location.clone()))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
-            Some(format!("{kind} is deleted only after a confirmation"))
+            Some(PruneCause::DataLoss(kind))
         } else if pending.prune_timing == PruneTiming::OnConfirmation {
-            Some("its annotation asks for a confirmation".to_owned())
+            Some(PruneCause::ConfirmationRequested)
         } else if !guard.is_kept_complete {
-            Some(
-                "not all objects that are to be kept are known: `kept` in the ConfigMap of the source has \
-                 no room for more, or lines that cannot be read"
-                    .to_owned(),
-            )
+            Some(PruneCause::UnknownKept)
         } else if guard.lifecycle == SourceLifecycle::Deleting {
             None
         } else if !guard.radius.allows(count, total) {
-            Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))
+            Some(PruneCause::BlastRadius { count, total })
         } else if all >= 3 && of_kind.get(&kind) == Some(&all) {
-            Some(format!("all {all} objects of kind {kind} would be pruned"))
+            Some(PruneCause::AllOfKind(kind, all))
         } else {
             None
         };
-        if let Some(why) = why {
-            found.insert(pending.id.clone(), why.into());
+        if let Some(cause) = cause {
+            found.insert(pending.id.clone(), cause);
         }
     }
     found

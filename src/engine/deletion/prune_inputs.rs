@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::{DecisionInput, Observation};
+use crate::engine::deletion::prune_cause::{ChangeMilestone, PruneCause};
 use crate::engine::deletion::prune_guard::{
     PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
 };
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::kinds::KindState;
-use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, PrunePolicy, Reason, SourceLifecycle};
 use crate::graph::ConnectedUnits;
@@ -137,8 +137,8 @@ impl Engine {
         let (moving, units) = self.prune_units(source, unwanted);
         let users = self.unwanted_users(unwanted);
         let unfinished = |id: &ObjectId| {
-            let (_, why) = moving.iter().find(|(other, _)| units.is_same_unit(id, other))?;
-            Some(why.clone())
+            let (change, milestone) = moving.iter().find(|(other, _)| units.is_same_unit(id, other))?;
+            Some((change.clone(), milestone.clone()))
         };
         let facts = |id: &&ObjectId| {
             // As it is deleted: the answer to our own write may show more than the informer yet.
@@ -149,7 +149,7 @@ impl Engine {
                 prune_timing: self.prune_timing(id, live),
                 not_allowed: self.disallowed_reason(source, id),
                 unrendered: self.unrendered_doubt(source, id),
-                unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),
+                is_unproven: live.is_unproven(),
                 unfinished: None,
                 needed_by: None,
                 withheld: self.withheld_deletion(source, id),
@@ -177,10 +177,10 @@ impl Engine {
         match state.prune {
             PrunePolicy::On => {}
             PrunePolicy::Off => {
-                return Some(PruneDecision::Keep("no longer wanted; `prune` is off".into()));
+                return Some(PruneDecision::Keep(PruneCause::PolicyOff));
             }
             PrunePolicy::Partial => {
-                return Some(PruneDecision::Keep("not in the given files".into()));
+                return Some(PruneDecision::Keep(PruneCause::NotInFiles));
             }
         }
         match self.release_key_blocker() {
@@ -188,39 +188,30 @@ impl Engine {
             // It waits: what ends must not be taken for done as long as nobody knows what is its
             // own.
             Some(Reason::KeyUnavailable(why)) => {
-                return Some(PruneDecision::Defer(unchecked_seal_reason(&why)));
+                return Some(PruneDecision::Defer(PruneCause::UncheckedSeals(why)));
             }
             Some(_) => {
-                return Some(PruneDecision::Defer(
-                    "nothing is pruned until the key of the seals is read".into(),
-                ));
+                return Some(PruneDecision::Defer(PruneCause::UnreadKey));
             }
         }
         // For long, each object is withheld by itself, so that a person may confirm it.
         if let Some(name) = self.unchecked_source(source).filter(|_| !self.has_removed_long_ago(source)) {
-            let why = format!("pruned when source {name}, which may want it, was looked at again");
-            return Some(PruneDecision::Defer(why.into()));
+            return Some(PruneDecision::Defer(PruneCause::UnobservedSource(name.clone())));
         }
         if let Some((file, kind)) = self.unscoped_file(source) {
-            let why = format!(
-                "nothing is pruned until {file} is readable: it is not known whether {kind} is namespaced"
-            );
-            return Some(PruneDecision::Defer(why.into()));
+            return Some(PruneDecision::Defer(PruneCause::UnscopedFile(file.clone(), kind.clone())));
         }
         if let Some(why) = state.incomplete_reason.as_ref().filter(|_| !state.lacks_roots_alone()) {
-            let why = format!("nothing is pruned, as the source was not read completely: {why}");
-            return Some(PruneDecision::Keep(why.into()));
+            return Some(PruneDecision::Keep(PruneCause::Incomplete(why.clone())));
         }
         if state.inventory.is_none() {
-            return Some(PruneDecision::Defer("nothing is pruned until the inventory is read".into()));
+            return Some(PruneDecision::Defer(PruneCause::UnreadInventory));
         }
         if let Some(revision) = state.unrecorded_revision() {
-            let name = revision.short_name();
-            let why = format!("nothing is pruned until the inventory records revision {name} as accepted");
-            return Some(PruneDecision::Defer(why.into()));
+            let cause = PruneCause::UnrecordedRevision(revision.short_name().into());
+            return Some(PruneDecision::Defer(cause));
         }
-        let later =
-            |kind| PruneDecision::Defer(format!("nothing is pruned while {kind} cannot be listed").into());
+        let later = |kind| PruneDecision::Defer(PruneCause::UnlistedKind(kind));
         self.unlisted_kind(source).map(later).or_else(|| self.reread_last_contents(source))
     }
 
@@ -237,12 +228,12 @@ impl Engine {
         &self,
         source: SourceId,
         unwanted: &[&ObjectId],
-    ) -> (BTreeMap<ObjectId, Arc<str>>, ConnectedUnits) {
+    ) -> (BTreeMap<ObjectId, ChangeMilestone>, ConnectedUnits) {
         let mut moving = BTreeMap::new();
         let mut units = ConnectedUnits::default();
         for id in &self.sources[source].unfinished {
-            if let Some(why) = self.unfinished_change(source, id) {
-                moving.insert(id.clone(), format!("{id} {why}").into());
+            if let Some(milestone) = self.unfinished_change(source, id) {
+                moving.insert(id.clone(), milestone);
             }
         }
         if moving.is_empty() {

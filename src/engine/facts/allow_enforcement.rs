@@ -9,7 +9,7 @@ use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::Engine;
-use crate::engine::{AllowViolation, Reason, RolloutOverlay};
+use crate::engine::{AllowViolation, PruneCause, Reason, RolloutOverlay};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, ObjectId};
 
@@ -69,7 +69,7 @@ impl Engine {
             _ => None,
         };
         match source.and_then(|source| self.disallowed_reason(source, id)) {
-            Some(why) => Decision::wait(Reason::Kept(why)),
+            Some(why) => Decision::wait(Reason::Kept(PruneCause::NotAllowed(why))),
             None => decision,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, ContentRef, PruneDecision, ReplacementContent, SharedDesiredObject, SourceId,
+    AcceptedContent, ContentRef, PruneCause, PruneDecision, ReplacementContent, SharedDesiredObject, SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -63,7 +63,7 @@ impl Engine {
         // A plan takes what comes first for done.
         let waits = self.blockers.mode == DecisionMode::Live;
         let named = self.objects.unread_accepted().iter().filter(|_| waits).find(of_source)?;
-        Some(PruneDecision::Defer(format!("pruned when the content of {named} was read again").into()))
+        Some(PruneDecision::Defer(PruneCause::UnreadContent(named.clone())))
     }
 
     /// Returns the revisions that must stay readable: the newest, and those of contents in force and

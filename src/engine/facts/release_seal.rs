@@ -26,8 +26,7 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
 use crate::engine::{
-    CONFIG_KEY_SECRET_NAME, ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId,
-    WorkloadPhase, is_workload,
+    ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase, is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -349,14 +348,6 @@ fn unproven_overlay(live: &LiveObject) -> RolloutOverlayState {
 pub(in crate::engine) const UNPROVEN_REASON: &str = "no longer wanted; \
      kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
      delete it by kubectl if nobody needs it";
-
-/// Returns why nothing is pruned where no seal can be checked.
-pub(in crate::engine) fn unchecked_seal_reason(why: &str) -> Arc<str> {
-    format!(
-        "nothing is pruned, as seals cannot be checked without the Secret {CONFIG_KEY_SECRET_NAME} in rhumb's namespace: {why}"
-    )
-    .into()
-}
 
 impl ObjectEntry {
     /// Takes over the accepted content from the release annotation. A proven one is a fact of the

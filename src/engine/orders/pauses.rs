@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::engine::OptOutPolicy;
-use crate::engine::Reason;
 use crate::engine::decide::decision::{Action, ApplyPurpose, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::DoneOrder;
@@ -16,6 +14,7 @@ use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents,
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
 use crate::engine::state::Engine;
+use crate::engine::{ActiveHold, OptOutPolicy, PauseSubject, Reason, WithheldWrite};
 use crate::object::ObjectId;
 
 /// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
@@ -149,12 +148,13 @@ impl Engine {
             return None;
         }
         if let Some(paused) = self.annotated_pause(id) {
-            return Some(pause_reason("it", &paused.reason));
+            return Some(Reason::Paused(PauseSubject::Object, paused.reason.clone()));
         }
         let wanting = self.entry(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.source_of(self.informer_object(id)?))?;
         let paused = self.source_pause(source)?;
-        Some(pause_reason(&format!("source {}", self.sources[source].name), &paused.reason))
+        let subject = PauseSubject::Source(self.sources[source].name.clone());
+        Some(Reason::Paused(subject, paused.reason.clone()))
     }
 
     /// Returns the pause of a whole source.
@@ -216,21 +216,18 @@ impl Engine {
 
     fn apply_hold(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
         if let Some((hold, left)) = self.active_hold(id, now) {
-            let differs = match &decision.action {
-                Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
-                    "; it was changed, and is not repaired"
-                }
-                Action::Apply(_) => "; a newer content waits",
-                Action::Delete(..) => "; its deletion is pending",
-                Action::Nothing if decision.reason.is_none() => "",
+            let withheld = match &decision.action {
+                Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => WithheldWrite::Repair,
+                Action::Apply(_) => WithheldWrite::Content,
+                Action::Delete(..) => WithheldWrite::Deletion,
+                Action::Nothing if decision.reason.is_none() => WithheldWrite::Nothing,
                 _ => {
                     let again = decision.requeue_after.map_or(left, |again| again.min(left));
                     return Decision { requeue_after: Some(again), ..decision };
                 }
             };
-            let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
-            let why = format!("on hold until {until}: {}{differs}", hold.reason);
-            return Decision { requeue_after: Some(left), ..Decision::wait(Reason::OnHold(why.into())) };
+            let hold = ActiveHold { until: hold.until, reason: hold.reason.clone(), withheld };
+            return Decision { requeue_after: Some(left), ..Decision::wait(Reason::OnHold(hold)) };
         }
         match (&decision.action, self.release_pause(id)) {
             (Action::Delete(..), Some(reason)) => Decision::wait(reason),
@@ -355,12 +352,6 @@ impl Engine {
     pub(in crate::engine) fn acknowledge(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
         self.orders.answers.push((source, Acknowledgement::new(token, outcome)));
     }
-}
-
-/// Returns why nothing new is released under a pause.
-pub(crate) fn pause_reason(subject: &str, reason: &str) -> Reason {
-    let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    Reason::Paused(format!("{subject} is paused{because}").into())
 }
 
 fn denied_words(id: &ObjectId) -> String {

@@ -18,7 +18,9 @@ use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::state::Engine;
-use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
+use crate::engine::{
+    AcceptedContent, DependencyState, DesiredObject, DesiredState, DirectView, LiveObject, Reason,
+};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
@@ -166,7 +168,7 @@ impl Engine {
         sources
     }
 
-    /// Follows anew: rejected contents name other objects than before.
+    /// Has the set of followed data computed anew: rejected contents name other objects now.
     pub(in crate::engine) fn watch_again(&mut self) {
         self.configs.rewatch = true;
     }
@@ -356,7 +358,7 @@ impl Engine {
         let mut changing =
             used.iter().rev().filter(|used| self.content_released_with(source, used).is_some());
         let last = changing.find(|used| !is_released_with(used))?;
-        Some(Reason::Needs(last.clone(), "is not changed yet".into()))
+        Some(Reason::Needs(last.clone(), DependencyState::Unchanged))
     }
 
     /// Returns what is being read of the data that the pods of a workload of a source use.

@@ -2,7 +2,7 @@
 //!
 //! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod
 //! is gone. Pods go by eviction only, so their `PodDisruptionBudget`s have the last word: what they
-//! forbid is tried again later, and never forced. Which pods go next follows from what the cluster
+//! forbid is tried again later, and never forced. The pods that go next follow from what the cluster
 //! shows, so it goes on from there after any crash.
 
 mod slot;
@@ -24,7 +24,7 @@ use crate::engine::rollout::steps::{
 };
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, RolloutOverlay, Uid, UpdateStrategy};
+use crate::engine::{DesiredObject, HeldStep, LiveObject, RolloutOverlay, Uid, UpdateStrategy};
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
@@ -53,9 +53,9 @@ pub(crate) struct PodToEvict {
 /// The outcome of an eviction request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionOutcome {
-    /// It is being deleted, or is gone.
+    /// The pod is being deleted, or is gone.
     Evicted,
-    /// It is not, or nobody knows, and why.
+    /// The eviction was refused, or its result is not known; the reason.
     Refused(Arc<str>),
     /// The user may not evict there at all, and which right is missing.
     Denied(Arc<str>),
@@ -70,7 +70,7 @@ pub(in crate::engine) struct DaemonSetRollout {
     refused_eviction: Option<RefusedEviction>,
     lacks: MissingBudget,
     /// The reason shown last.
-    progress_text: Option<Arc<str>>,
+    held_step: Option<HeldStep>,
 }
 
 /// The part of the budget that a DaemonSet in steps lacks.
@@ -96,7 +96,7 @@ struct RefusedEviction {
 
 /// The next action on a DaemonSet in steps.
 enum EvictionPlan {
-    /// These pods go.
+    /// These pods are evicted.
     Pods(Vec<PodToEvict>),
     /// Pods would go, but it has no slot.
     Slot,
@@ -265,7 +265,7 @@ impl Engine {
 
     /// Returns the text about a DaemonSet in steps.
     pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.daemon_sets.get(id)?.progress_text.as_ref()?.to_string())
+        Some(self.rollouts.daemon_sets.get(id)?.held_step.as_ref()?.to_string())
     }
 
     /// Returns whether a step only rests: that is no success.
@@ -327,14 +327,14 @@ impl Engine {
             let due = self.eviction_plan(&id, now);
             let refused_eviction =
                 self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused_eviction.as_ref());
-            let progress_text = match &due {
+            let held_step = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => {
-                    self.step_words(&id, refused_eviction.map(|refused_eviction| &*refused_eviction.why), now)
+                    self.find_held_step(&id, refused_eviction.map(|refused| refused.why.clone()), now)
                 }
                 EvictionPlan::Slot => None,
-                EvictionPlan::Room(short) => self.step_words(&id, Some(&short.to_string()), now),
-                EvictionPlan::Nothing(why) => self.step_words(&id, why.as_deref(), now),
+                EvictionPlan::Room(short) => self.find_held_step(&id, Some(short.to_string().into()), now),
+                EvictionPlan::Nothing(why) => self.find_held_step(&id, why.clone(), now),
             };
             let rollout = self.rollouts.daemon_sets.entry(id.clone()).or_default();
             let lacks = match due {
@@ -342,10 +342,10 @@ impl Engine {
                 EvictionPlan::Room(_) => MissingBudget::Room,
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
-            if (&rollout.progress_text, rollout.lacks) != (&progress_text, lacks) {
+            if (&rollout.held_step, rollout.lacks) != (&held_step, lacks) {
                 self.wakes.mark(id);
             }
-            (rollout.progress_text, rollout.lacks) = (progress_text, lacks);
+            (rollout.held_step, rollout.lacks) = (held_step, lacks);
             match due {
                 EvictionPlan::Pods(pods) => {
                     rollout.pending_evictions.extend(pods.iter().map(|pod| (pod.uid.clone(), None)));
@@ -479,19 +479,17 @@ impl Engine {
         }
     }
 
-    /// Returns the text about a step that goes on, or rests.
-    fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
+    /// Returns the step that goes on, or rests, and why no more pods of it are replaced.
+    fn find_held_step(&self, id: &ObjectId, why: Option<Arc<str>>, now: Instant) -> Option<HeldStep> {
         let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.target_content()?);
         let steps = self.steps_of(id, desired)?;
         let progress = self.step_progress(id, desired, live, now);
-        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         match crate::engine::rollout::steps::next(steps, &progress) {
             StepDecision::Stay(wait) if matches!(wait.lacks, crate::engine::StepRequirement::Pods { .. }) => {
-                Some(format!("{wait}{why}").into())
+                Some(HeldStep::Pods(wait, why))
             }
             StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => {
-                let node = self.first_lost_node(id, steps, now)?;
-                Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
+                self.first_lost_node(id, steps, now).map(HeldStep::LostNode)
             }
             _ => None,
         }

@@ -215,6 +215,14 @@ impl Engine {
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
+    /// Returns the reason for which each object of the queue waits.
+    pub(in crate::engine) fn queue_reasons(&self) -> BTreeMap<ObjectId, Reason> {
+        let blockers = self.rollouts.blockers.iter().map(|(id, reason)| (id.clone(), reason.clone()));
+        let short = self.slot_answers().into_iter();
+        let short = short.filter_map(|(id, shortage)| Some((id, Reason::Budget(shortage?))));
+        blockers.chain(short).collect()
+    }
+
     /// Records that the last publication may have failed.
     pub(in crate::engine) fn note_publication_failure(&mut self) {
         let mut publication = std::mem::take(&mut self.rollouts.publication);

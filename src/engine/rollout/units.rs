@@ -20,7 +20,9 @@ use crate::engine::facts::record_size::RecordSizes;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::unit_transfer::inventory_of;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
+use crate::engine::{
+    DependencyState, DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload,
+};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -519,6 +521,6 @@ impl Engine {
     /// Returns the pause of one of a unit, which keeps all of it.
     pub(in crate::engine) fn pause_within(&self, unit: &ReleaseUnit) -> Option<Reason> {
         let mut paused = unit.members.keys().filter(|id| self.own_pause(id).is_some());
-        paused.next().map(|id| Reason::Needs(id.clone(), "is paused".into()))
+        paused.next().map(|id| Reason::Needs(id.clone(), DependencyState::Paused))
     }
 }

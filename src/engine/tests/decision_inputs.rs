@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::reasons::quarantined;
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, gvk, workload};
 use crate::engine::decide::decide::decide;
 use crate::engine::decide::decision::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
@@ -19,7 +20,7 @@ pub(super) fn content(id: &ObjectId, number: u32) -> SharedDesiredObject {
 }
 
 pub(super) fn paused() -> Reason {
-    Reason::Paused("it is paused".into())
+    Reason::Paused(PauseSubject::Object, "".into())
 }
 
 /// One object, and all that is known of it.
@@ -365,10 +366,11 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
         unwanted().check_with(|input| input.prune_decision = decision, expected);
     };
     check(Some(PruneDecision::Delete), "Delete, Prune");
-    check(Some(PruneDecision::Defer("later".into())), "Compare: later");
-    check(Some(PruneDecision::Confirm("many".into())), "Compare: many; see `rhumb prune list`");
-    check(Some(PruneDecision::Keep("kept".into())), "Compare: kept");
-    check(Some(PruneDecision::Ignore("left".into())), "Nothing: left");
+    let cause = || PruneCause::NotAllowed("x".into());
+    check(Some(PruneDecision::Defer(cause())), "Compare: x");
+    check(Some(PruneDecision::Confirm(cause())), "Compare: x; see `rhumb prune list`");
+    check(Some(PruneDecision::Keep(cause())), "Compare: x");
+    check(Some(PruneDecision::Ignore(cause())), "Nothing: x");
     check(None, "Compare: whether it may be pruned is not decided yet");
     let go = |input: &mut DecisionInput<'_>| input.prune_decision = Some(PruneDecision::Delete);
     unwanted().failed(ONE_SECOND).check_with(go, "Nothing: it hangs; retry in 1 s");
@@ -411,10 +413,7 @@ fn several_sources_that_want_an_object_are_named() {
     both(Some(FIRST)).check(&format!("Nothing: {two}; the first of them applies it"));
     both(Some(FIRST)).check_with(|input| input.accounts = CompetingAccounts::Different, "Nothing");
     both(Some(FIRST)).verified(FieldOwnership::Unequal).check("CompareLive");
-    both(Some(FIRST)).check_with(
-        |input| input.rejection_reason = Some(Reason::Rejected("it failed".into())),
-        "Nothing: it failed",
-    );
+    both(Some(FIRST)).check_with(|input| input.rejection_reason = Some(quarantined()), "Nothing: x");
     for owner in [None, Some(SECOND)] {
         both(owner).check(&format!("Nothing: {two}"));
         both(owner).refused(1, RefusalRule::Rights, None).check(&format!("Nothing: {two}; no"));
@@ -424,10 +423,9 @@ fn several_sources_that_want_an_object_are_named() {
 
 #[test]
 fn a_rejection_is_reported_where_nothing_else_is_to_be_done() {
-    let reject =
-        |input: &mut DecisionInput<'_>| input.rejection_reason = Some(Reason::Rejected("it failed".into()));
+    let reject = |input: &mut DecisionInput<'_>| input.rejection_reason = Some(quarantined());
     let of = |cover: FieldOwnership| at_rest().verified(cover);
-    of(FieldOwnership::Complete).check_with(reject, "Nothing: it failed");
+    of(FieldOwnership::Complete).check_with(reject, "Nothing: x");
     of(FieldOwnership::Lost(RepairImpact::InPlace)).check_with(reject, "Repair 1 of r1, uid");
     at_rest().with_live(|live| live.deleting = true).check_with(reject, "Nothing: it is being deleted");
 }

@@ -107,7 +107,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_r
         let found = match peer(stated).deletion_consent(object_hash(&id), &own) {
             DeletionConsent::Given => "given".to_owned(),
             DeletionConsent::AfterDelay => "after a time".to_owned(),
-            DeletionConsent::Withheld(why) => why.to_string(),
+            DeletionConsent::Withheld(interest) => WithheldCause::Peer("other".into(), interest).to_string(),
         };
         assert_eq!(found, expected);
     };
@@ -187,7 +187,9 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     assert_eq!(engine.set_peers(behind(), now), [FIRST], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::CompareCached(..)), "what stays is defended");
-    assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
+    assert!(
+        matches!(&decision.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("it has read revision c1"))
+    );
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
@@ -195,7 +197,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let judged: Vec<PruneDecision> =
         engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
-        matches!(&judged[..], [PruneDecision::Confirm(why)] if why.contains("source other")),
+        matches!(&judged[..], [PruneDecision::Confirm(cause)] if cause.to_string().contains("source other")),
         "{judged:?}"
     );
     let confirmed = [Uid("1".into())].into();
@@ -216,7 +218,9 @@ fn sources_of_another_repository_have_a_time_to_request() {
     assert_eq!(engine.decide(&id, after).reason, Some(Reason::ReadingPeers));
     engine.set_peers(elsewhere(&[&id]), after);
     let kept = engine.decide(&id, after);
-    assert!(matches!(&kept.reason, Some(Reason::Prune(why)) if why.contains("source other wants it")));
+    assert!(
+        matches!(&kept.reason, Some(Reason::Prune(cause)) if cause.to_string().contains("source other wants it"))
+    );
     engine.set_peers(elsewhere(&[]), after);
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }
@@ -259,7 +263,7 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     let progress = || follows(REPOSITORY, Some("c1"));
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
     let waits = engine.decide(&id, now);
-    assert_eq!(waits.reason, Some(Reason::Owned("source other".into())));
+    assert_eq!(waits.reason, Some(Reason::Owned(CurrentOwner::Source("other".into()))));
     assert_eq!(waits.requeue_after, Some(Duration::from_secs(1)), "it is asked again");
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
@@ -315,7 +319,7 @@ fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unversioned, &[], &[&id])))], now);
     let decision = engine.decide(&id, now);
     assert_eq!(decision.action, Action::Nothing);
-    assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
+    assert_eq!(decision.reason, Some(Reason::Owned(CurrentOwner::FormerSource("other".into()))));
 }
 
 #[test]
@@ -535,8 +539,7 @@ fn a_source_requests_what_it_names_and_nothing_else() {
 fn no_source_lets_an_object_go_by_a_revision_that_its_owner_has_not_read() {
     let stated = peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])));
     let consent = stated.deletion_consent(object_hash(&config("a")), &follows(REPOSITORY, None));
-    let why = "source other of the same repository may want it: it has read revision c1";
-    assert_eq!(consent, DeletionConsent::Withheld(why.into()));
+    assert_eq!(consent, DeletionConsent::Withheld(PeerInterest::Elsewhere("c1".into())));
 }
 
 #[test]

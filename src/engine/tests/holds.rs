@@ -258,16 +258,17 @@ fn under_a_hold_it_is_said_what_waits_for_its_end_and_nothing_is_written() {
             restarts: RestartRisk::Absent,
         })
     };
-    let held = |rest: &str| Decision {
-        requeue_after: Some(minute),
-        ..Decision::wait(Reason::OnHold(format!("on hold until 1970-01-01T00:01:00Z: x{rest}").into()))
+    let held = |withheld: WithheldWrite| {
+        let until = Some(jiff::Timestamp::from_second(60).unwrap());
+        let hold = ActiveHold { until, reason: "x".into(), withheld };
+        Decision { requeue_after: Some(minute), ..Decision::wait(Reason::OnHold(hold)) }
     };
     let delete = Action::Delete(Uid("1".into()), ResourceVersion(1), DeletionReason::Prune);
     let repair = apply(ApplyPurpose::Repair);
-    check(Decision::act(repair), held("; it was changed, and is not repaired"));
-    check(Decision::act(apply(ApplyPurpose::Change)), held("; a newer content waits"));
-    check(Decision::act(delete), held("; its deletion is pending"));
-    check(Decision::act(Action::Nothing), held(""));
+    check(Decision::act(repair), held(WithheldWrite::Repair));
+    check(Decision::act(apply(ApplyPurpose::Change)), held(WithheldWrite::Content));
+    check(Decision::act(delete), held(WithheldWrite::Deletion));
+    check(Decision::act(Action::Nothing), held(WithheldWrite::Nothing));
     // A decision that writes nothing, or waits for something else, stays, and is made again then.
     for decision in [Decision::wait(Reason::Claiming), Decision::act(Action::Lookup)] {
         check(decision.clone(), Decision { requeue_after: Some(minute), ..decision.clone() });

@@ -158,7 +158,7 @@ fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
     ));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert_eq!(reason_of(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
+    assert_eq!(reason_of(&mut harness, &b), Some(Reason::Needs(a.clone(), DependencyState::Missing)));
     // And where it is there, its own change is not waited for.
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
@@ -268,8 +268,8 @@ fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() 
         harness.deliver(usize::MAX);
         harness.engine.process_changes();
         let judged: Vec<_> = harness.engine.prune_decisions(FIRST).collect();
-        let waits = "pruned when the content of ConfigMap shop/a was read again";
-        assert_eq!(judged, [(&a, &PruneDecision::Defer(waits.into()))], "{timing:?}");
+        let waits = PruneDecision::Defer(PruneCause::UnreadContent(a.clone()));
+        assert_eq!(judged, [(&a, &waits)], "{timing:?}");
         harness.settle();
         let deleted = |entry: &&AuditEntry| matches!(entry, AuditEntry::Deleted(id, _) if *id == a);
         assert_eq!(harness.world.log.iter().filter(deleted).count(), expected, "{timing:?}");

@@ -246,7 +246,10 @@ fn an_object_that_was_absent_long_ago_is_looked_up_again_before_it_is_created() 
     let foreign = WorldObject { foreign: true, labelled: false, release: None, ..older_thing(&a, 9) };
     harness.world.things.insert(a.clone(), foreign);
     harness.step(&a);
-    assert_eq!(harness.decide(&a).reason, Some(Reason::Owned("Flux Kustomization a/b".into())));
+    assert_eq!(
+        harness.decide(&a).reason,
+        Some(Reason::Owned(CurrentOwner::Tool("Flux Kustomization a/b".into())))
+    );
 }
 
 // The answer of a write may come after the events about all that came later. No event would end the

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
-    WithheldDeletion, decide_prunes,
+    BlastRadius, ChangeMilestone, PeerInterest, PruneCandidate, PruneCause, PruneDecision, PruneGuard,
+    PruneTiming, SourceLifecycle, Uid, WithheldCause, WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -15,11 +15,16 @@ fn pending(id: ObjectId) -> PruneCandidate {
         prune_timing: PruneTiming::AfterUnit,
         not_allowed: None,
         unrendered: None,
-        unproven: None,
+        is_unproven: false,
         unfinished: None,
         needed_by: None,
         withheld: None,
     }
+}
+
+/// Returns a change that does not become healthy.
+fn unhealthy() -> Option<(ObjectId, ChangeMilestone)> {
+    Some((config("x"), ChangeMilestone::Healthy("InProgress".into())))
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
@@ -66,7 +71,7 @@ fn what_is_not_allowed_is_left_whatever_else_holds() {
         &PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open.clone() },
         "leave: not allowed",
     );
-    let closed = Some(PruneDecision::Defer("later".into()));
+    let closed = Some(PruneDecision::Defer(PruneCause::UnreadInventory));
     check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, "leave: not allowed");
     // It does not count among what would go at once.
     check(&[pending(config("b")), not_allowed()], &open, "delete");
@@ -77,7 +82,7 @@ fn staying() -> [PruneCandidate; 3] {
     let b = || pending(config("b"));
     [
         PruneCandidate { prune_timing: PruneTiming::Never, ..b() },
-        PruneCandidate { unproven: Some("unproven".into()), ..b() },
+        PruneCandidate { is_unproven: true, ..b() },
         PruneCandidate { not_allowed: Some("not allowed".into()), ..b() },
     ]
 }
@@ -134,20 +139,16 @@ fn each_guard_says_why() {
     );
     check(
         &[a()],
-        &PruneGuard { closed: Some(PruneDecision::Keep("it is off".into())), ..open.clone() },
-        "keep: it is off",
+        &PruneGuard { closed: Some(PruneDecision::Keep(PruneCause::PolicyOff)), ..open.clone() },
+        "keep: no longer wanted; `prune` is off",
     );
     check(
-        &[PruneCandidate { unfinished: Some("x is healthy".into()), ..a() }],
+        &[PruneCandidate { unfinished: unhealthy(), ..a() }],
         &open,
-        "later: pruned when x is healthy",
+        "later: pruned when ConfigMap shop/x is healthy (InProgress)",
     );
     check(
-        &[PruneCandidate {
-            unfinished: Some("x is healthy".into()),
-            prune_timing: PruneTiming::BeforeUnit,
-            ..a()
-        }],
+        &[PruneCandidate { unfinished: unhealthy(), prune_timing: PruneTiming::BeforeUnit, ..a() }],
         &open,
         "delete",
     );
@@ -166,11 +167,11 @@ fn each_guard_says_why() {
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
     // Confirmation opens no other guard.
     let closed = PruneGuard {
-        closed: Some(PruneDecision::Keep("not read".into())),
+        closed: Some(PruneDecision::Keep(PruneCause::NotInFiles)),
         confirmed: &confirmed,
         ..open.clone()
     };
-    check(&[a()], &closed, "keep: not read");
+    check(&[a()], &closed, "keep: not in the given files");
     let few = inventory(&[("ConfigMap", 3)]);
     let all_three = [a(), pending(config("b")), pending(config("c"))];
     let wide = BlastRadius { count: 100, percent: 100 };
@@ -198,13 +199,16 @@ fn what_another_source_wants_waits_and_takes_a_confirmation_that_knows_of_it() {
     let hundred = inventory(&[("ConfigMap", 100)]);
     let open = open_guard(&nobody, &hundred);
     let a = || pending(config("a"));
-    let withheld = |is_long| Some(WithheldDeletion { why: "b wants it".into(), is_long });
+    let withheld = |is_long| {
+        let cause = WithheldCause::Peer("b".into(), PeerInterest::Requested);
+        Some(WithheldDeletion { cause, is_long })
+    };
     let soon = PruneCandidate { withheld: withheld(false), ..a() };
     let sure = PruneGuard { confirmed: &confirmed, ..open.clone() };
-    check(std::slice::from_ref(&soon), &open, "later: not pruned now: b wants it");
+    check(std::slice::from_ref(&soon), &open, "later: not pruned now: source b wants it");
     // The confirmation knew nothing of the other source.
-    check(&[soon], &sure, "later: not pruned now: b wants it");
-    check(&[PruneCandidate { withheld: withheld(true), ..a() }], &open, "confirm: b wants it");
+    check(&[soon], &sure, "later: not pruned now: source b wants it");
+    check(&[PruneCandidate { withheld: withheld(true), ..a() }], &open, "confirm: source b wants it");
     check(&[PruneCandidate { withheld: withheld(true), ..a() }], &sure, "delete");
 }
 
@@ -251,7 +255,9 @@ fn an_object_may_ask_for_a_confirmation() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let nobody = BTreeSet::new();
     let hundred = inventory(&[("ConfigMap", 100)]);
-    let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
+    let check = |unfinished: Option<(ObjectId, ChangeMilestone)>,
+                 confirmed: &BTreeSet<Uid>,
+                 expected: &str| {
         let radius = BlastRadius::default();
         let lifecycle = SourceLifecycle::Active;
         let guard = PruneGuard {
@@ -263,14 +269,13 @@ fn an_object_may_ask_for_a_confirmation() {
             confirmed,
             inventory: &hundred,
         };
-        let unfinished = unfinished.map(Into::into);
         let asks =
             PruneCandidate { prune_timing: PruneTiming::OnConfirmation, unfinished, ..pending(config("a")) };
         assert_eq!(words(&decide_prunes(&[asks], &guard), &config("a")), expected);
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
     check(None, &confirmed, "delete");
-    check(Some("x is healthy"), &confirmed, "later: pruned when x is healthy");
+    check(unhealthy(), &confirmed, "later: pruned when ConfigMap shop/x is healthy (InProgress)");
 }
 
 #[test]

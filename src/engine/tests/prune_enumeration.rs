@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
-    WithheldDeletion, decide_prunes,
+    BlastRadius, ChangeMilestone, PeerInterest, PruneCandidate, PruneCause, PruneDecision, PruneGuard,
+    PruneTiming, SourceLifecycle, Uid, WithheldCause, WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -104,10 +104,13 @@ fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
         prune_timing: facts.timing,
         not_allowed: why(facts.is_not_allowed),
         unrendered: why(facts.is_unrendered),
-        unproven: why(facts.is_unproven),
-        unfinished: why(facts.is_unfinished),
+        is_unproven: facts.is_unproven,
+        unfinished: facts.is_unfinished.then(|| (config("change"), ChangeMilestone::Changed)),
         needed_by: facts.is_needed.then(|| config("user")),
-        withheld: facts.withheld.map(|is_long| WithheldDeletion { why: "because".into(), is_long }),
+        withheld: facts.withheld.map(|is_long| {
+            let cause = WithheldCause::Peer("other".into(), PeerInterest::Requested);
+            WithheldDeletion { cause, is_long }
+        }),
     }
 }
 
@@ -135,7 +138,7 @@ fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
 }
 
 fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecision {
-    decide_closed(id, object, source, &PruneDecision::Defer("because".into()))
+    decide_closed(id, object, source, &PruneDecision::Defer(PruneCause::UnreadInventory))
 }
 
 /// Does the same where a closed guard has this decision for all.
@@ -217,7 +220,7 @@ fn a_closed_guard_has_one_decision_for_all_that_is_neither_kept_nor_out_of_reach
     let closed_sources: Vec<SourceFacts> =
         source_facts().into_iter().filter(|source| source.is_closed).collect();
     let decisions = [PruneDecision::Defer, PruneDecision::Confirm, PruneDecision::Keep];
-    for closed in decisions.map(|decision| decision("closed".into())) {
+    for closed in decisions.map(|decision| decision(PruneCause::NotInFiles)) {
         for object in object_facts() {
             let is_exempt = object.is_not_allowed || object.timing == PruneTiming::Never;
             for source in &closed_sources {

@@ -22,6 +22,15 @@ fn words() -> Arc<str> {
     "x".into()
 }
 
+fn hold(withheld: WithheldWrite) -> ActiveHold {
+    ActiveHold { until: Some(jiff::Timestamp::UNIX_EPOCH), reason: words(), withheld }
+}
+
+/// Returns the reason of a content that failed for the reason `x`.
+pub(super) fn quarantined() -> Reason {
+    Reason::Rejected(RejectedContent { cause: words(), outcome: RejectionOutcome::Quarantined })
+}
+
 fn shown(reason: &Reason) -> ReasonDisplay {
     match (reason.is_refusal(), reason.is_requested()) {
         (true, false) => ReasonDisplay::Refused,
@@ -56,7 +65,7 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         ),
         (Reason::UnknownKind(gvk), "the API server cannot say now whether it serves apps/v1 Deployment"),
         (
-            Reason::Needs(config("a"), "is not there yet".into()),
+            Reason::Needs(config("a"), DependencyState::Missing),
             "needs ConfigMap shop/a, which is not there yet",
         ),
         (Reason::Wave(-1, config("a")), "wave -1 is not finished: ConfigMap shop/a"),
@@ -67,11 +76,18 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
             "it is released together with Deployment shop/web, which has not started to roll out",
         ),
         (Reason::RecordUnreadable(words()), "x"),
-        (Reason::Step(words()), "x"),
-        (Reason::Paused(words()), "x"),
-        (Reason::OnHold(words()), "x"),
-        (Reason::Prune(words()), "x"),
-        (Reason::Confirm(words()), "x; see `rhumb prune list`"),
+        (
+            Reason::Step(HeldStep::LostNode("node-1".into())),
+            "all nodes that are Ready have the new pod; node node-1 is not Ready",
+        ),
+        (Reason::Paused(PauseSubject::Object, "".into()), "it is paused"),
+        (Reason::Paused(PauseSubject::Source("shop".into()), words()), "source shop is paused: x"),
+        (Reason::OnHold(hold(WithheldWrite::Nothing)), "on hold until 1970-01-01T00:00:00Z: x"),
+        (Reason::Prune(PruneCause::UnreadInventory), "nothing is pruned until the inventory is read"),
+        (
+            Reason::Confirm(PruneCause::DataLoss("a Namespace")),
+            "a Namespace is deleted only after a confirmation; see `rhumb prune list`",
+        ),
     ];
     check(&ReasonDisplay::Waiting, &reasons);
 }
@@ -111,14 +127,14 @@ fn what_a_person_has_to_change_is_refused() {
     let reasons = [
         (Reason::Refused(words(), None), "x"),
         (Reason::Refused(words(), Some(SECOND)), "x"),
-        (Reason::Owned("source shop".into()), "it belongs to source shop"),
+        (Reason::Owned(CurrentOwner::Source("shop".into())), "it belongs to source shop"),
         (
             Reason::NotAdopted,
             "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over",
         ),
         (Reason::Unusable(words()), "x"),
         (Reason::Oversized(config("a"), words()), "x"),
-        (Reason::Rejected(words()), "x"),
+        (quarantined(), "x"),
         (
             Reason::Generated(config("a")),
             "its generated values would not fit those of ConfigMap shop/a, which another render made: restore it, or \
@@ -131,7 +147,7 @@ fn what_a_person_has_to_change_is_refused() {
 #[test]
 fn what_somebody_asked_for_is_at_rest() {
     let reasons = [
-        (Reason::Kept(words()), "x"),
+        (Reason::Kept(PruneCause::NotAllowed(words())), "x"),
         (
             Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
             "its annotation asks to create it only if it is missing, and it exists",

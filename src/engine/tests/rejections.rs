@@ -167,11 +167,13 @@ fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
             assert_eq!(rejection.reason(), reason, "{replacement:?} {is_newest_content}");
         }
     };
-    let rejected = |why: &str| Some(Reason::Rejected(why.into()));
+    let rejected = |outcome: RejectionOutcome| {
+        Some(Reason::Rejected(RejectedContent { cause: "it failed".into(), outcome }))
+    };
     let reading = |revision: &str| Some(Reason::ReadingRevision(revision.into()));
     let later = |replacement: ReplacementContent| ReplacementContent::AwaitingUnit(Box::new(replacement));
     let same = |reason: Option<Reason>| (reason.clone(), [reason.clone(), reason]);
-    let (blocker, reasons) = same(rejected("it failed"));
+    let (blocker, reasons) = same(rejected(RejectionOutcome::Quarantined));
     check(ReplacementContent::Quarantined, blocker, reasons);
     let (blocker, reasons) = same(None);
     check(ReplacementContent::Delete, blocker, reasons);
@@ -181,10 +183,9 @@ fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
     check(later(ReplacementContent::Unreadable(release.clone())), blocker, reasons);
     let (blocker, reasons) = same(reading(""));
     check(later(ReplacementContent::Delete), blocker, reasons);
-    let lost = "it failed; it is back at revision r1, which cannot be read any more";
-    let (blocker, reasons) = same(rejected(lost));
+    let (blocker, reasons) = same(rejected(RejectionOutcome::Unreadable("r1".into())));
     check(ReplacementContent::Unreadable(release.clone()), blocker, reasons);
-    let back = ["it failed; it is back at revision r1", "it failed; its content stays that of revision r1"];
+    let back = [RejectionOutcome::RolledBack("r1".into()), RejectionOutcome::Unaffected("r1".into())];
     check(ReplacementContent::Read(web(1), release), None, back.map(rejected));
 }
 

@@ -87,7 +87,7 @@ fn a_service_is_switched_at_once_to_a_workload_that_comes_after_it() {
         harness.read(reading("r2", &files));
         assert_eq!(harness.engine.switch_blocker(FIRST, &switch), expected, "{switch:?}");
     };
-    let waits = Some(Reason::Needs(workload("green"), "is not there yet".into()));
+    let waits = Some(Reason::Needs(workload("green"), DependencyState::Missing));
     check(&|_, _| (), waits.clone());
     check(&|_, green| green.needs = [service()].into(), None);
     check(&|_, green| green.depends_on = [service()].into(), None);

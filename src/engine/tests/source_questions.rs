@@ -240,10 +240,10 @@ fn a_process_that_asks_no_others_says_the_name_of_a_source_where_it_was_told() {
         let decision = engine.decide(&id, start_time());
         assert_eq!(decision.action, Action::Nothing);
         let Some(Reason::Owned(owner)) = decision.reason else { panic!("{decision:?}") };
-        owner
+        owner.to_string()
     };
     for asks in [false, true] {
-        assert_eq!(&*owner_of("applyset-named-v1", asks), "source named");
+        assert_eq!(owner_of("applyset-named-v1", asks), "source named");
         let unknown = owner_of("applyset-unknown-v1", asks);
         assert!(unknown.starts_with("the ApplySet applyset-unknown-v1"), "{unknown}");
     }

@@ -51,8 +51,7 @@ fn a_revision_that_is_to_be_recorded_as_accepted_changes_nothing_before_it_is() 
         assert_eq!(harness.world.log.is_empty(), !is_done, "{recorded:?} {:?}", harness.world.log);
         let expected = (!is_done).then(|| Reason::Inventory("test".into()));
         assert_eq!(harness.decide(&a).reason, expected, "{acceptance:?} {recorded:?}");
-        let why = "nothing is pruned until the inventory records revision r2 as accepted";
-        let waits = PruneDecision::Defer(why.into());
+        let waits = PruneDecision::Defer(PruneCause::UnrecordedRevision("r2".into()));
         assert_eq!(harness.engine.unready_blocker(FIRST) == Some(waits), !is_done, "{recorded:?}");
         // Accepted content is defended meanwhile.
         harness.world.log.clear();
@@ -82,7 +81,7 @@ fn nothing_is_written_into_a_namespace_that_is_being_deleted() {
     let live = World::live(&namespace, &thing);
     engine.observe_object(&namespace, LiveObject { deleting: true, ..live.clone() });
     engine.record_lookup(&a, DirectView::Absent);
-    let expected = Reason::Needs(namespace.clone(), "is being deleted".into());
+    let expected = Reason::Needs(namespace.clone(), DependencyState::Deleting);
     assert_eq!(engine.decide(&a, Instant::now()).reason, Some(expected));
     engine.observe_object(&namespace, LiveObject { rv: ResourceVersion(2), ..live });
     let action = engine.decide(&a, Instant::now()).action;

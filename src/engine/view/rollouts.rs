@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::View;
 use crate::engine::rollout::budget_loads::BudgetUsage;
 use crate::engine::{
-    Authorship, QueuedObject, Rejection, RolloutLedger, SourceId, SteppedWorkload, WorkloadLoad,
+    Authorship, QueuedObject, Reason, Rejection, RolloutLedger, SourceId, SteppedWorkload, WorkloadLoad,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -71,6 +71,11 @@ impl<'a> View<'a> {
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(self) -> Vec<QueuedObject> {
         self.engine.rollout_queue()
+    }
+
+    /// Returns the reason for which each object of the queue waits.
+    pub(crate) fn queue_reasons(self) -> BTreeMap<ObjectId, Reason> {
+        self.engine.queue_reasons()
     }
 
     /// Returns the rollout ledger without the queue of this process; none where it has none of

@@ -43,7 +43,7 @@ impl CorrelatorFixture {
             source: "shop".into(),
             object,
             regarding: Some(regarding),
-            message: message.to_owned(),
+            message: message.to_owned().into(),
             revision: Some("1a2b".to_owned()),
             author: self.made.clone().map(|(author, _)| author),
             subject: self.made.clone().map(|(_, subject)| subject),

@@ -35,8 +35,8 @@ impl Engine {
         if self.needs_slot(id) && self.is_claimed(id) {
             self.take_slot(id);
         }
-        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.progress_text.clone()) {
-            Some(progress_text) => decision.with_reason(Reason::Step(progress_text)),
+        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.held_step.clone()) {
+            Some(step) => decision.with_reason(Reason::Step(step)),
             None => decision,
         }
     }

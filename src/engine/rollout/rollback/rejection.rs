@@ -25,8 +25,8 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::ledger_text::UnitText;
 use crate::engine::state::Engine;
 use crate::engine::{
-    ContentRef, DesiredState, LiveObject, PrunePolicy, PruneTiming, Reason, SharedDesiredObject,
-    SourceLifecycle,
+    ContentRef, DesiredState, LiveObject, PrunePolicy, PruneTiming, Reason, RejectedContent,
+    RejectionOutcome, SharedDesiredObject, SourceLifecycle,
 };
 use crate::object::ObjectId;
 
@@ -195,16 +195,13 @@ impl ObjectRejection {
     /// Returns the reason that keeps the newest content from being released.
     pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
         match &self.replacement {
-            ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
+            ReplacementContent::Quarantined => Some(self.rejected(RejectionOutcome::Quarantined)),
             ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
                 let revision = self.replacement.content_ref().map(|release| release.revision.short_name());
                 Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
             ReplacementContent::Unreadable(release) => {
-                let (cause, revision) = (&self.cause, release.revision.short_name());
-                let why =
-                    format!("{cause}; it is back at revision {revision}, which cannot be read any more");
-                Some(Reason::Rejected(why.into()))
+                Some(self.rejected(RejectionOutcome::Unreadable(release.revision.short_name().into())))
             }
             ReplacementContent::Delete | ReplacementContent::Read(..) => None,
         }
@@ -214,13 +211,19 @@ impl ObjectRejection {
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
         match &self.replacement {
             ReplacementContent::Read(_, release) => {
-                let stays =
-                    if self.is_newest_content { "its content stays that of" } else { "it is back at" };
-                let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
-                Some(Reason::Rejected(why.into()))
+                let revision = release.revision.short_name().into();
+                Some(self.rejected(if self.is_newest_content {
+                    RejectionOutcome::Unaffected(revision)
+                } else {
+                    RejectionOutcome::RolledBack(revision)
+                }))
             }
             _ => self.release_blocker(),
         }
+    }
+
+    fn rejected(&self, outcome: RejectionOutcome) -> Reason {
+        Reason::Rejected(RejectedContent { cause: self.cause.clone(), outcome })
     }
 }
 

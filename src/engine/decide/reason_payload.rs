@@ -1,0 +1,309 @@
+//! The values inside reasons: ids, numbers and states, each with the words that it has in the
+//! sentence.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::engine::decide::ownership::apply_set_description;
+use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::rollout::steps::StepWait;
+
+/// The state in which a needed object is, as a predicate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DependencyState {
+    /// It does not exist.
+    Missing,
+    /// It does not exist, and no source names it.
+    Unnamed,
+    /// It is being deleted.
+    Deleting,
+    /// It is there, and not healthy, as these words say.
+    Unhealthy(Arc<str>),
+    /// It does not show its newest content.
+    Unchanged,
+    /// Its pods are being replaced.
+    RollingOut,
+    /// Its pods are replaced, and are watched for a while.
+    Soaking,
+    /// It is to be rolled back before.
+    RollingBack,
+    /// The server refuses it, in these words.
+    Refused(Arc<str>),
+    /// Its manifest cannot be used, for this reason.
+    Unusable(Arc<str>),
+    /// Several manifests want it.
+    Contested,
+    /// A person has paused it.
+    Paused,
+}
+
+impl DependencyState {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self {
+            Self::Missing => CauseCode::NotFound,
+            Self::Unnamed => CauseCode::NotNamed,
+            Self::Deleting => CauseCode::BeingDeleted,
+            Self::Unhealthy(_) => CauseCode::Unhealthy,
+            Self::Unchanged => CauseCode::NotChanged,
+            Self::RollingOut => CauseCode::RollingOut,
+            Self::Soaking => CauseCode::Soaking,
+            Self::RollingBack => CauseCode::RollingBack,
+            Self::Refused(_) => CauseCode::DependencyRefused,
+            Self::Unusable(_) => CauseCode::DependencyUnusable,
+            Self::Contested => CauseCode::DependencyContested,
+            Self::Paused => CauseCode::DependencyPaused,
+        }
+    }
+
+    /// Returns the words of others in it.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Unhealthy(why) | Self::Refused(why) | Self::Unusable(why) => Some(why),
+            Self::Missing
+            | Self::Unnamed
+            | Self::Deleting
+            | Self::Unchanged
+            | Self::RollingOut
+            | Self::Soaking
+            | Self::RollingBack
+            | Self::Contested
+            | Self::Paused => None,
+        }
+    }
+}
+
+/// As the end of `needs ConfigMap shop/env, which …`.
+impl fmt::Display for DependencyState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("is not there yet"),
+            Self::Unnamed => f.write_str("no source names"),
+            Self::Deleting => f.write_str("is being deleted"),
+            Self::Unhealthy(health) => write!(f, "is {health}"),
+            Self::Unchanged => f.write_str("is not changed yet"),
+            Self::RollingOut => f.write_str("is rolling out"),
+            Self::Soaking => f.write_str("is rolled out"),
+            Self::RollingBack => f.write_str("is rolled back first"),
+            Self::Refused(why) => write!(f, "is refused: {why}"),
+            Self::Unusable(why) => write!(f, "cannot be used: {why}"),
+            Self::Contested => f.write_str("is wanted twice"),
+            Self::Paused => f.write_str("is paused"),
+        }
+    }
+}
+
+/// The owner of an object that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CurrentOwner {
+    /// The source of this name.
+    Source(Arc<str>),
+    /// The source of this name, which no longer wants it.
+    FormerSource(Arc<str>),
+    /// The `ApplySet` of this id.
+    ApplySet(Arc<str>),
+    /// A controller or another tool, in words that name it.
+    Tool(Arc<str>),
+}
+
+impl CurrentOwner {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self {
+            Self::Source(_) => CauseCode::OwnedBySource,
+            Self::FormerSource(_) => CauseCode::OwnedByFormerSource,
+            Self::ApplySet(_) => CauseCode::OwnedByApplySet,
+            Self::Tool(_) => CauseCode::OwnedByTool,
+        }
+    }
+
+    /// Returns its name alone.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Source(name) | Self::FormerSource(name) | Self::ApplySet(name) | Self::Tool(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for CurrentOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(name) => write!(f, "source {name}"),
+            Self::FormerSource(name) => {
+                write!(f, "source {name}, which no longer wants it and keeps it, as adopt is `never` here")
+            }
+            Self::ApplySet(set) => f.write_str(&apply_set_description(set)),
+            Self::Tool(words) => f.write_str(words),
+        }
+    }
+}
+
+/// The subject of a pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PauseSubject {
+    /// The object itself.
+    Object,
+    /// The source of this name.
+    Source(Arc<str>),
+}
+
+impl fmt::Display for PauseSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object => f.write_str("it"),
+            Self::Source(name) => write!(f, "source {name}"),
+        }
+    }
+}
+
+/// The write that a hold keeps back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithheldWrite {
+    /// There is nothing to write.
+    Nothing,
+    /// A repair.
+    Repair,
+    /// A newer content.
+    Content,
+    /// A deletion.
+    Deletion,
+}
+
+impl WithheldWrite {
+    /// Returns its code; none where nothing is kept back.
+    pub(crate) const fn code(self) -> Option<CauseCode> {
+        match self {
+            Self::Nothing => None,
+            Self::Repair => Some(CauseCode::RepairWithheld),
+            Self::Content => Some(CauseCode::ContentWithheld),
+            Self::Deletion => Some(CauseCode::DeletionWithheld),
+        }
+    }
+}
+
+/// A hold that is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ActiveHold {
+    /// Its end.
+    pub until: Option<Timestamp>,
+    /// The reason that the person gave.
+    pub reason: Arc<str>,
+    /// The write that it keeps back.
+    pub withheld: WithheldWrite,
+}
+
+/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`.
+impl fmt::Display for ActiveHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on hold until ")?;
+        if let Some(until) = &self.until {
+            write!(f, "{until}")?;
+        }
+        let withheld = match self.withheld {
+            WithheldWrite::Nothing => "",
+            WithheldWrite::Repair => "; it was changed, and is not repaired",
+            WithheldWrite::Content => "; a newer content waits",
+            WithheldWrite::Deletion => "; its deletion is pending",
+        };
+        write!(f, ": {}{withheld}", self.reason)
+    }
+}
+
+/// The content that an object with a rejection has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RejectionOutcome {
+    /// It stays as it is.
+    Quarantined,
+    /// Its content stays that of this revision.
+    Unaffected(Arc<str>),
+    /// It is back at this revision.
+    RolledBack(Arc<str>),
+    /// It is back at this revision, which cannot be read any more.
+    Unreadable(Arc<str>),
+}
+
+/// A step that holds a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeldStep {
+    /// Its pods are not all ready, and these words may say why no more are replaced.
+    Pods(StepWait, Option<Arc<str>>),
+    /// All nodes that are Ready have the new pod, and this one is not Ready.
+    LostNode(Arc<str>),
+    /// A scale gave the new template more pods than the step allows. These words say what is done.
+    Surplus(Arc<str>),
+}
+
+impl HeldStep {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self {
+            Self::Pods(..) => CauseCode::StepPodsPending,
+            Self::LostNode(_) => CauseCode::NodeNotReady,
+            Self::Surplus(_) => CauseCode::SurplusPods,
+        }
+    }
+}
+
+impl fmt::Display for HeldStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pods(wait, None) => write!(f, "{wait}"),
+            Self::Pods(wait, Some(why)) => write!(f, "{wait}; {why}"),
+            Self::LostNode(node) => {
+                write!(f, "all nodes that are Ready have the new pod; node {node} is not Ready")
+            }
+            Self::Surplus(message) => {
+                write!(f, "scaling gave the new template more pods than its step allows: {message}")
+            }
+        }
+    }
+}
+
+/// A content that failed, or that a person undid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RejectedContent {
+    /// The cause, as the record of the source has it.
+    pub cause: Arc<str>,
+    /// The content in its place.
+    pub outcome: RejectionOutcome,
+}
+
+impl RejectedContent {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self.outcome {
+            RejectionOutcome::Quarantined => CauseCode::ContentQuarantined,
+            RejectionOutcome::Unaffected(_) => CauseCode::ContentUnaffected,
+            RejectionOutcome::RolledBack(_) => CauseCode::ContentRolledBack,
+            RejectionOutcome::Unreadable(_) => CauseCode::RollbackUnreadable,
+        }
+    }
+
+    /// Returns the revision of the content in its place.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        match &self.outcome {
+            RejectionOutcome::Quarantined => None,
+            RejectionOutcome::Unaffected(revision)
+            | RejectionOutcome::RolledBack(revision)
+            | RejectionOutcome::Unreadable(revision) => Some(revision),
+        }
+    }
+}
+
+impl fmt::Display for RejectedContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        match &self.outcome {
+            RejectionOutcome::Quarantined => Ok(()),
+            RejectionOutcome::Unaffected(revision) => {
+                write!(f, "; its content stays that of revision {revision}")
+            }
+            RejectionOutcome::RolledBack(revision) => write!(f, "; it is back at revision {revision}"),
+            RejectionOutcome::Unreadable(revision) => {
+                write!(f, "; it is back at revision {revision}, which cannot be read any more")
+            }
+        }
+    }
+}

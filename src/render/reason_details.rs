@@ -1,0 +1,356 @@
+//! Reasons for machines: a code, and the values that the sentence is made of.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ObjectRef;
+use crate::engine::{
+    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, PauseSubject, PeerInterest,
+    PruneCause, Reason, ReasonCode, StepRequirement, WithheldCause,
+};
+use crate::object::{Gvk, ObjectId, truncate};
+
+/// The maximum number of objects named.
+const MAX_NAMED_OBJECTS: usize = 10;
+
+/// The maximum number of bytes of others' words: the sentence has all of them.
+const MAX_MESSAGE_BYTES: usize = 1000;
+
+/// A reason for machines. The sentence is beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CodedReason {
+    /// The code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The values of the sentence; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<ReasonDetails>>,
+}
+
+impl CodedReason {
+    /// Returns the form of a reason.
+    pub(crate) fn of(reason: &Reason) -> Self {
+        let details = ReasonDetails::of(reason);
+        let is_empty = details == ReasonDetails::default();
+        Self { details: (!is_empty).then(|| Box::new(details)), ..Self::of_code(reason.code()) }
+    }
+
+    /// Returns the form of a reason of which nothing but the code is known.
+    pub(crate) fn of_code(code: ReasonCode) -> Self {
+        Self { code: Some(code.to_string()), details: None }
+    }
+}
+
+/// The values of a sentence. Those that it does not have are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReasonDetails {
+    /// The code of the cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The object that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    /// The first of many objects that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectRef>,
+    /// The kind, as `Deployment.apps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The version of the kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The versions of the kind that the server has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub served_versions: Vec<String>,
+    /// The ConfigMap of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<String>,
+    /// The source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The namespace whose bound it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The wave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<i32>,
+    /// The step of the rollout, from 1; beyond the last, the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The number of steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// The number of new pods that are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u32>,
+    /// The number of ready pods that the step needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
+    /// The node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The number in use of what is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u32>,
+    /// The bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// The pods that the object takes down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes_down: Option<u32>,
+    /// The number of objects that would be deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// The number of all objects among which they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+    /// The owner of the object, its competing writer, or the holder of what is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// The revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The end of a hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The annotation that asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotation: Option<String>,
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The other location of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// The class of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<String>,
+    /// The time until the next try, in full seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
+    /// The whole time that others are given, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_seconds: Option<u64>,
+    /// The words of the server, of a controller or of a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl ReasonDetails {
+    /// Returns the values of a reason.
+    pub(crate) fn of(reason: &Reason) -> Self {
+        let mut details = Self { cause: reason.cause_code().map(|code| code.to_string()), ..Self::default() };
+        details.add(reason);
+        details
+    }
+
+    fn add(&mut self, reason: &Reason) {
+        match reason {
+            Reason::Syncing(kind) => self.kind = Some(kind.to_string()),
+            Reason::Unobservable(kind, why, class) => {
+                (self.kind, self.message) = (Some(kind.to_string()), bound_message(why));
+                self.error_class = Some(class.label().to_owned());
+            }
+            Reason::Inventory(name) => self.config_map = Some(name.to_string()),
+            Reason::Unserved(gvk, served) => {
+                self.set_kind(gvk);
+                self.served_versions = served.to_vec();
+            }
+            Reason::UnknownKind(gvk) => self.set_kind(gvk),
+            Reason::Needs(id, state) => {
+                (self.object, self.message) = (object_of(id), state.message().and_then(bound_message));
+            }
+            Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), object_of(id)),
+            Reason::Budget(shortage) => self.add_shortage(shortage),
+            Reason::UnitWorkload(id) | Reason::Generated(id) | Reason::Reading(id) => {
+                self.object = object_of(id)
+            }
+            Reason::Step(step) => self.add_step(step),
+            Reason::Rejected(rejected) => {
+                self.revision = rejected.revision().map(str::to_owned);
+                self.message = bound_message(&rejected.cause);
+            }
+            Reason::Paused(subject, why) => {
+                if let PauseSubject::Source(name) = subject {
+                    self.source = Some(name.to_string());
+                }
+                self.message = bound_message(why);
+            }
+            Reason::OnHold(hold) => {
+                self.until = hold.until.map(|until| until.to_string());
+                self.message = bound_message(&hold.reason);
+            }
+            Reason::Refused(why, after) => {
+                (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
+            }
+            Reason::Owned(owner) => self.holder = bound_message(owner.name()),
+            Reason::Oversized(id, why) => (self.object, self.message) = (object_of(id), bound_message(why)),
+            Reason::Retrying(why, after) => {
+                (self.message, self.retry_after_seconds) = (bound_message(why), Some(full_seconds(*after)));
+            }
+            Reason::Fight(cause, after) => {
+                if let FightCause::Changes(who) = cause {
+                    self.holder = bound_message(who);
+                }
+                self.retry_after_seconds = Some(full_seconds(*after));
+            }
+            Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
+            Reason::RecordUnreadable(why)
+            | Reason::Unusable(why)
+            | Reason::KeyUnavailable(why)
+            | Reason::Incomplete(why) => self.message = bound_message(why),
+            Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
+                self.add_prune_cause(cause);
+            }
+            Reason::OptedOut(key) => self.annotation = Some((*key).to_owned()),
+            Reason::Claiming
+            | Reason::NotAdopted
+            | Reason::Terminating
+            | Reason::OwnWrite
+            | Reason::LeftAlone(_)
+            | Reason::ReadingPeers
+            | Reason::Observed => {}
+        }
+    }
+
+    fn set_kind(&mut self, gvk: &Gvk) {
+        self.kind = Some(gvk.group_kind().to_string());
+        self.version = Some(gvk.version.to_string());
+    }
+
+    fn set_scope(&mut self, scope: &BudgetScope) {
+        match scope {
+            BudgetScope::Cluster => {}
+            BudgetScope::Source(_, name) => self.source = Some(name.to_string()),
+            BudgetScope::Namespace(name) => self.namespace = Some(name.to_string()),
+        }
+    }
+
+    fn add_shortage(&mut self, shortage: &BudgetShortage) {
+        let first_of =
+            |ids: &[ObjectId]| ids.iter().take(MAX_NAMED_OBJECTS).map(ObjectRef::of).collect::<Vec<_>>();
+        match shortage {
+            BudgetShortage::Workloads(scope, most, rolling) => {
+                self.set_scope(scope);
+                // Claims that cannot be read name none.
+                let used = (rolling.len() as u32).max(*most);
+                (self.used, self.limit, self.objects) = (Some(used), Some(*most), first_of(rolling));
+            }
+            BudgetShortage::SlowStart(most, rolling) => {
+                let used = rolling.len() as u32;
+                (self.used, self.limit, self.objects) = (Some(used), Some(*most), first_of(rolling));
+            }
+            BudgetShortage::Pods(scope, cost, away, most) => {
+                self.set_scope(scope);
+                (self.used, self.limit, self.takes_down) = (Some(*away), Some(*most), Some(*cost));
+            }
+            BudgetShortage::TooMany(scope, cost, most) => {
+                self.set_scope(scope);
+                (self.limit, self.takes_down) = (Some(*most), Some(*cost));
+            }
+            BudgetShortage::Starts(scope, most) => {
+                self.set_scope(scope);
+                (self.used, self.limit) = (Some(*most), Some(*most));
+            }
+            BudgetShortage::Behind(first) => self.object = object_of(first),
+            BudgetShortage::Hidden(short, claimed, why) => {
+                self.add_shortage(short);
+                (self.object, self.message) = (object_of(claimed), bound_message(why));
+            }
+            BudgetShortage::Shared(short, whose) => {
+                self.add_shortage(short);
+                self.holder = bound_message(whose);
+            }
+            BudgetShortage::Recovering(seconds) => self.period_seconds = Some(*seconds),
+        }
+    }
+
+    fn add_step(&mut self, step: &HeldStep) {
+        match step {
+            HeldStep::Pods(wait, why) => {
+                (self.step, self.steps) = (Some(wait.step), Some(wait.of));
+                if let StepRequirement::Pods { ready, target } = wait.lacks {
+                    (self.ready, self.target) = (Some(ready), Some(target));
+                }
+                self.message = why.as_deref().and_then(bound_message);
+            }
+            HeldStep::LostNode(node) => self.node = Some(node.to_string()),
+            HeldStep::Surplus(message) => self.message = bound_message(message),
+        }
+    }
+
+    fn add_prune_cause(&mut self, cause: &PruneCause) {
+        match cause {
+            PruneCause::UsedByKept(id) | PruneCause::UsedBy(id) | PruneCause::UnreadContent(id) => {
+                self.object = object_of(id);
+            }
+            PruneCause::NotAllowed(why)
+            | PruneCause::Unrendered(why)
+            | PruneCause::UncheckedSeals(why)
+            | PruneCause::Incomplete(why) => self.message = bound_message(why),
+            PruneCause::WithheldForNow(cause) | PruneCause::Withheld(cause) => self.add_withheld(cause),
+            PruneCause::OtherLocation(location) => self.location = bound_message(location),
+            PruneCause::BlastRadius { count, total } => {
+                (self.count, self.total) = (Some(*count), Some(*total));
+            }
+            PruneCause::AllOfKind(kind, all) => {
+                (self.kind, self.count, self.total) = (Some(kind.to_string()), Some(*all), Some(*all));
+            }
+            PruneCause::Unfinished(id, milestone) => {
+                self.object = object_of(id);
+                if let ChangeMilestone::Healthy(health) = milestone {
+                    self.message = bound_message(health);
+                }
+            }
+            PruneCause::UnobservedSource(name) => self.source = Some(name.to_string()),
+            PruneCause::UnscopedFile(file, kind) => {
+                (self.file, self.kind) = (bound_message(file), Some(kind.to_string()));
+            }
+            PruneCause::UnrecordedRevision(revision) => self.revision = bound_message(revision),
+            PruneCause::UnlistedKind(kind) => self.kind = Some(kind.to_string()),
+            PruneCause::TakeoverPeriod(seconds) => self.period_seconds = Some(*seconds),
+            PruneCause::Annotated
+            | PruneCause::Unproven
+            | PruneCause::DataLoss(_)
+            | PruneCause::ConfirmationRequested
+            | PruneCause::UnknownKept
+            | PruneCause::PolicyOff
+            | PruneCause::NotInFiles
+            | PruneCause::UnreadKey
+            | PruneCause::UnreadInventory
+            | PruneCause::Undecided => {}
+        }
+    }
+
+    fn add_withheld(&mut self, cause: &WithheldCause) {
+        self.source = cause.source().map(str::to_owned);
+        match cause {
+            WithheldCause::Moved(why) | WithheldCause::Peer(_, PeerInterest::Unreadable(why)) => {
+                self.message = bound_message(why);
+            }
+            WithheldCause::Peer(_, PeerInterest::Elsewhere(revision)) => {
+                self.revision = bound_message(revision);
+            }
+            WithheldCause::Peer(..) => {}
+        }
+    }
+}
+
+fn object_of(id: &ObjectId) -> Option<ObjectRef> {
+    Some(ObjectRef::of(id))
+}
+
+/// Returns as much of a text as is shown; none where it is empty.
+fn bound_message(text: &str) -> Option<String> {
+    Some(truncate(text, MAX_MESSAGE_BYTES).to_owned()).filter(|text| !text.is_empty())
+}
+
+fn full_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}

@@ -1,0 +1,491 @@
+//! The code, the values and the sentence of each reason, and of each cause inside one.
+
+mod prune_rows;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::{
+    ActiveHold, CauseCode, CurrentOwner, DependencyState, ReconcilePolicy, RejectedContent, RejectionOutcome,
+    SourceId, StepWait, SurplusPods, WithheldWrite,
+};
+use crate::object::{ErrorClass, GroupKind};
+
+/// A reason, its code, its values and its sentence.
+type Row = (Reason, &'static str, Value, &'static str);
+
+fn x() -> Arc<str> {
+    "x".into()
+}
+
+fn config() -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env")
+}
+
+fn config_json() -> Value {
+    json!({"kind": "ConfigMap", "namespace": "shop", "name": "env"})
+}
+
+fn kind() -> GroupKind {
+    GroupKind::new("apps", "Deployment")
+}
+
+fn gvk() -> Gvk {
+    Gvk::new("apps", "v1", "Deployment")
+}
+
+fn hold(withheld: WithheldWrite) -> Reason {
+    let (until, reason) = (Some(jiff::Timestamp::UNIX_EPOCH), x());
+    Reason::OnHold(ActiveHold { until, reason, withheld })
+}
+
+fn wait() -> StepWait {
+    let lacks = StepRequirement::Pods { ready: 3, target: 4 };
+    StepWait { step: 1, of: 2, lacks, surplus: SurplusPods::None }
+}
+
+fn rejected(outcome: RejectionOutcome) -> Reason {
+    Reason::Rejected(RejectedContent { cause: x(), outcome })
+}
+
+fn kinds_and_records() -> Vec<Row> {
+    vec![
+        (
+            Reason::Syncing(kind()),
+            "WaitingForFirstList",
+            json!({"kind": "Deployment.apps"}),
+            "waiting for the first list of Deployment.apps",
+        ),
+        (
+            Reason::Unobservable(kind(), x(), ErrorClass::Forbidden),
+            "WatchFailed",
+            json!({"kind": "Deployment.apps", "errorClass": "forbidden", "message": "x"}),
+            "Deployment.apps cannot be watched: x",
+        ),
+        (
+            Reason::Inventory("shop".into()),
+            "WaitingForInventory",
+            json!({"configMap": "shop"}),
+            "the inventory ConfigMap shop is being written",
+        ),
+        (
+            Reason::Unserved(gvk(), ["v2".to_owned()].into()),
+            "KindNotServed",
+            json!({"kind": "Deployment.apps", "version": "v1", "servedVersions": ["v2"]}),
+            "the server has no kind apps/v1 Deployment (it has v2)",
+        ),
+        (
+            Reason::UnknownKind(gvk()),
+            "KindUnknown",
+            json!({"kind": "Deployment.apps", "version": "v1"}),
+            "the API server cannot say now whether it serves apps/v1 Deployment",
+        ),
+        (Reason::RecordUnreadable(x()), "RecordUnreadable", json!({"message": "x"}), "x"),
+        (
+            Reason::ReadingRevision("1a2b".into()),
+            "ReadingRevision",
+            json!({"revision": "1a2b"}),
+            "reading its content from revision 1a2b",
+        ),
+        (
+            Reason::KeyUnavailable(x()),
+            "KeyUnavailable",
+            json!({"message": "x"}),
+            "the recorded hashes of Secrets are sealed, and the key is not available: x",
+        ),
+        (
+            Reason::Reading(config()),
+            "ReadingObject",
+            json!({"object": config_json()}),
+            "reading ConfigMap shop/env, whose data its pods use",
+        ),
+        (
+            Reason::Incomplete(x()),
+            "SourceIncomplete",
+            json!({"message": "x"}),
+            "the source was not read completely: x",
+        ),
+        (
+            Reason::ReadingPeers,
+            "ReadingOtherSources",
+            Value::Null,
+            "reading what other sources of the cluster want",
+        ),
+        (
+            Reason::Observed,
+            "SourceObserved",
+            Value::Null,
+            "the source has `observe: true`, so nothing is written",
+        ),
+    ]
+}
+
+fn dependencies() -> Vec<Row> {
+    use DependencyState::{
+        Contested, Deleting, Missing, Paused, Refused, RollingBack, RollingOut, Soaking, Unchanged,
+        Unhealthy, Unnamed, Unusable,
+    };
+
+    let needs = |state: DependencyState, cause: &str, sentence: &'static str| {
+        let mut details = json!({"cause": cause, "object": config_json()});
+        if let Some(message) = state.message() {
+            details["message"] = message.into();
+        }
+        (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
+    };
+    vec![
+        needs(Missing, "NotFound", "needs ConfigMap shop/env, which is not there yet"),
+        needs(Unnamed, "NotNamed", "needs ConfigMap shop/env, which no source names"),
+        needs(Deleting, "BeingDeleted", "needs ConfigMap shop/env, which is being deleted"),
+        needs(Unhealthy(x()), "Unhealthy", "needs ConfigMap shop/env, which is x"),
+        needs(Unchanged, "NotChanged", "needs ConfigMap shop/env, which is not changed yet"),
+        needs(RollingOut, "RollingOut", "needs ConfigMap shop/env, which is rolling out"),
+        needs(Soaking, "Soaking", "needs ConfigMap shop/env, which is rolled out"),
+        needs(RollingBack, "RollingBack", "needs ConfigMap shop/env, which is rolled back first"),
+        needs(Refused(x()), "DependencyRefused", "needs ConfigMap shop/env, which is refused: x"),
+        needs(Unusable(x()), "DependencyUnusable", "needs ConfigMap shop/env, which cannot be used: x"),
+        needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
+        needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
+        (
+            Reason::Wave(-1, config()),
+            "WaitingForWave",
+            json!({"wave": -1, "object": config_json()}),
+            "wave -1 is not finished: ConfigMap shop/env",
+        ),
+        (
+            Reason::UnitWorkload(config()),
+            "WaitingForUnit",
+            json!({"object": config_json()}),
+            "it is released together with ConfigMap shop/env, which has not started to roll out",
+        ),
+    ]
+}
+
+fn budgets() -> Vec<Row> {
+    let short = |shortage: BudgetShortage, details: Value, sentence: &'static str| {
+        (Reason::Budget(shortage), "WaitingForBudget", details, sentence)
+    };
+    let source = || BudgetScope::Source(SourceId::new(0), "ops".into());
+    let behind = || Box::new(BudgetShortage::Starts(BudgetScope::Cluster, 1));
+    vec![
+        (Reason::Claiming, "WritingClaim", Value::Null, "its claim on the rollout budget is being written"),
+        short(
+            BudgetShortage::Workloads(source(), 1, [config()].into()),
+            json!({
+                "cause": "MaxWorkloads", "source": "ops", "used": 1, "limit": 1, "objects": [config_json()],
+            }),
+            "1 of 1 workloads of source ops are rolling out: ConfigMap shop/env",
+        ),
+        short(
+            BudgetShortage::SlowStart(1, [config()].into()),
+            json!({"cause": "SlowStart", "used": 1, "limit": 1, "objects": [config_json()]}),
+            "slow start: at most 1 at a time until rollouts succeed: ConfigMap shop/env",
+        ),
+        short(
+            BudgetShortage::Pods(BudgetScope::Namespace("shop".into()), 2, 3, 4),
+            json!({"cause": "MaxUnavailable", "namespace": "shop", "used": 3, "limit": 4, "takesDown": 2}),
+            "3 of at most 4 pods in namespace shop are unavailable, and this one takes down 2 more",
+        ),
+        short(
+            BudgetShortage::TooMany(BudgetScope::Cluster, 3, 2),
+            json!({"cause": "TakesDownTooMany", "limit": 2, "takesDown": 3}),
+            "it takes down 3 pods at once, and at most 2 may be unavailable (maxUnavailable)",
+        ),
+        short(
+            BudgetShortage::Starts(BudgetScope::Cluster, 2),
+            json!({"cause": "MaxStarts", "used": 2, "limit": 2}),
+            "2 rollouts have started in the last minute",
+        ),
+        short(
+            BudgetShortage::Behind(config()),
+            json!({"cause": "BehindAnother", "object": config_json()}),
+            "ConfigMap shop/env goes first",
+        ),
+        short(
+            BudgetShortage::Hidden(behind(), config(), x()),
+            json!({"cause": "MaxStarts", "used": 1, "limit": 1, "object": config_json(), "message": "x"}),
+            "1 rollout has started in the last minute; it is not known whether ConfigMap shop/env is still \
+             rolling out: x",
+        ),
+        short(
+            BudgetShortage::Shared(behind(), "others have it".into()),
+            json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": "others have it"}),
+            "1 rollout has started in the last minute; others have it",
+        ),
+        short(
+            BudgetShortage::Recovering(30),
+            json!({"cause": "LedgerRecreated", "periodSeconds": 30}),
+            "the rollout ledger was recreated; other daemons have 30 s to write their claims again",
+        ),
+    ]
+}
+
+fn people() -> Vec<Row> {
+    vec![
+        (Reason::Paused(PauseSubject::Object, x()), "Paused", json!({"message": "x"}), "it is paused: x"),
+        (
+            Reason::Paused(PauseSubject::Source("shop".into()), "".into()),
+            "Paused",
+            json!({"source": "shop"}),
+            "source shop is paused",
+        ),
+        (
+            hold(WithheldWrite::Nothing),
+            "OnHold",
+            json!({"until": "1970-01-01T00:00:00Z", "message": "x"}),
+            "on hold until 1970-01-01T00:00:00Z: x",
+        ),
+        (
+            hold(WithheldWrite::Repair),
+            "OnHold",
+            json!({"cause": "RepairWithheld", "until": "1970-01-01T00:00:00Z", "message": "x"}),
+            "on hold until 1970-01-01T00:00:00Z: x; it was changed, and is not repaired",
+        ),
+        (
+            hold(WithheldWrite::Content),
+            "OnHold",
+            json!({"cause": "ContentWithheld", "until": "1970-01-01T00:00:00Z", "message": "x"}),
+            "on hold until 1970-01-01T00:00:00Z: x; a newer content waits",
+        ),
+        (
+            hold(WithheldWrite::Deletion),
+            "OnHold",
+            json!({"cause": "DeletionWithheld", "until": "1970-01-01T00:00:00Z", "message": "x"}),
+            "on hold until 1970-01-01T00:00:00Z: x; its deletion is pending",
+        ),
+    ]
+}
+
+fn rejections_and_opt_outs() -> Vec<Row> {
+    let revision = || "1a2b".into();
+    vec![
+        (
+            rejected(RejectionOutcome::Quarantined),
+            "ContentRejected",
+            json!({"cause": "ContentQuarantined", "message": "x"}),
+            "x",
+        ),
+        (
+            rejected(RejectionOutcome::Unaffected(revision())),
+            "ContentRejected",
+            json!({"cause": "ContentUnaffected", "revision": "1a2b", "message": "x"}),
+            "x; its content stays that of revision 1a2b",
+        ),
+        (
+            rejected(RejectionOutcome::RolledBack(revision())),
+            "ContentRejected",
+            json!({"cause": "ContentRolledBack", "revision": "1a2b", "message": "x"}),
+            "x; it is back at revision 1a2b",
+        ),
+        (
+            rejected(RejectionOutcome::Unreadable(revision())),
+            "ContentRejected",
+            json!({"cause": "RollbackUnreadable", "revision": "1a2b", "message": "x"}),
+            "x; it is back at revision 1a2b, which cannot be read any more",
+        ),
+        (
+            Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
+            "LeftAlone",
+            json!({"cause": "OnlyCreated"}),
+            "its annotation asks to create it only if it is missing, and it exists",
+        ),
+        (
+            Reason::LeftAlone(ReconcilePolicy::Disabled),
+            "LeftAlone",
+            json!({"cause": "ReconcileDisabled"}),
+            "its annotation asks not to reconcile it",
+        ),
+        (
+            Reason::OptedOut("example.com/word"),
+            "OptedOut",
+            json!({"annotation": "example.com/word"}),
+            "example.com/word is set on the live object: it is neither changed nor repaired until that is \
+             removed",
+        ),
+    ]
+}
+
+fn steps() -> Vec<Row> {
+    vec![
+        (
+            Reason::Step(HeldStep::Pods(wait(), None)),
+            "StepInProgress",
+            json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4}),
+            "step 1 of 2: 3 of 4 new pods are ready",
+        ),
+        (
+            Reason::Step(HeldStep::Pods(wait(), Some(x()))),
+            "StepInProgress",
+            json!({
+                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
+            }),
+            "step 1 of 2: 3 of 4 new pods are ready; x",
+        ),
+        (
+            Reason::Step(HeldStep::LostNode("node-1".into())),
+            "StepInProgress",
+            json!({"cause": "NodeNotReady", "node": "node-1"}),
+            "all nodes that are Ready have the new pod; node node-1 is not Ready",
+        ),
+        (
+            Reason::Step(HeldStep::Surplus(x())),
+            "StepInProgress",
+            json!({"cause": "SurplusPods", "message": "x"}),
+            "scaling gave the new template more pods than its step allows: x",
+        ),
+    ]
+}
+
+fn refusals() -> Vec<Row> {
+    let owned = |owner: CurrentOwner, cause: &str, holder: &str, sentence: &'static str| {
+        (Reason::Owned(owner), "OwnedByOther", json!({"cause": cause, "holder": holder}), sentence)
+    };
+    vec![
+        (Reason::Refused(x(), None), "RefusedByServer", json!({"message": "x"}), "x"),
+        (
+            Reason::Refused(x(), Some(Duration::from_secs(60))),
+            "RefusedByServer",
+            json!({"message": "x", "retryAfterSeconds": 60}),
+            "x",
+        ),
+        owned(CurrentOwner::Source("ops".into()), "OwnedBySource", "ops", "it belongs to source ops"),
+        owned(
+            CurrentOwner::FormerSource("ops".into()),
+            "OwnedByFormerSource",
+            "ops",
+            "it belongs to source ops, which no longer wants it and keeps it, as adopt is `never` here",
+        ),
+        owned(
+            CurrentOwner::ApplySet("a-v1".into()),
+            "OwnedByApplySet",
+            "a-v1",
+            "it belongs to the ApplySet a-v1: `kubectl get configmaps,secrets -A -l \
+             applyset.kubernetes.io/id=a-v1` finds its parent",
+        ),
+        owned(
+            CurrentOwner::Tool("ReplicaSet web-5d9".into()),
+            "OwnedByTool",
+            "ReplicaSet web-5d9",
+            "it belongs to ReplicaSet web-5d9",
+        ),
+        (
+            Reason::NotAdopted,
+            "NotAdopted",
+            Value::Null,
+            "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes \
+             it over",
+        ),
+        (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
+        (
+            Reason::Oversized(config(), x()),
+            "UnitTooLarge",
+            json!({"object": config_json(), "message": "x"}),
+            "x",
+        ),
+        (
+            Reason::Generated(config()),
+            "GeneratedValuesMismatch",
+            json!({"object": config_json()}),
+            "its generated values would not fit those of ConfigMap shop/env, which another render made: restore \
+             it, or delete all objects of the release with generated values",
+        ),
+    ]
+}
+
+fn writes() -> Vec<Row> {
+    vec![
+        (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
+        (
+            Reason::OwnWrite,
+            "WaitingForWatch",
+            Value::Null,
+            "waiting for the watch to show rhumb's last write",
+        ),
+        (
+            Reason::Retrying(x(), Duration::from_millis(1500)),
+            "Retrying",
+            json!({"message": "x", "retryAfterSeconds": 2}),
+            "x; retry in 1 s",
+        ),
+        (
+            Reason::Fight(FightCause::Changes("kubectl".into()), Duration::from_secs(5)),
+            "CompetingWriter",
+            json!({"cause": "FieldsChanged", "holder": "kubectl", "retryAfterSeconds": 5}),
+            "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 5 s",
+        ),
+        (
+            Reason::Fight(FightCause::Deletions, Duration::from_secs(5)),
+            "CompetingWriter",
+            json!({"cause": "ObjectDeleted", "retryAfterSeconds": 5}),
+            "somebody deletes it each time it is made: stop that, or take it out of the source; next repair in \
+             5 s",
+        ),
+    ]
+}
+
+fn rows() -> Vec<Row> {
+    [
+        kinds_and_records(),
+        dependencies(),
+        budgets(),
+        people(),
+        rejections_and_opt_outs(),
+        steps(),
+        refusals(),
+        writes(),
+        prune_rows::deferred(),
+        prune_rows::deferred_for_all(),
+        prune_rows::wanted_by_others(),
+        prune_rows::pending(),
+        prune_rows::kept(),
+    ]
+    .concat()
+}
+
+#[test]
+fn each_reason_has_its_code_its_values_and_its_sentence() {
+    for (reason, code, details, sentence) in rows() {
+        let form = serde_json::to_value(CodedReason::of(&reason)).unwrap();
+        let expected = match details {
+            Value::Null => json!({"code": code}),
+            details => json!({"code": code, "details": details}),
+        };
+        assert_eq!((form, &*reason.to_string()), (expected, sentence), "{reason:?}");
+    }
+}
+
+#[test]
+fn each_code_and_each_cause_has_a_reason_and_no_word_is_both() {
+    let rows = rows();
+    let codes: BTreeSet<ReasonCode> = rows.iter().map(|(reason, ..)| reason.code()).collect();
+    assert!(codes.iter().eq(ReasonCode::ALL), "{codes:?}");
+    let causes: BTreeSet<CauseCode> = rows.iter().filter_map(|(reason, ..)| reason.cause_code()).collect();
+    assert!(causes.iter().eq(CauseCode::ALL), "{causes:?}");
+    let words = ReasonCode::ALL.iter().map(|code| code.word());
+    let words: BTreeSet<&str> = words.chain(CauseCode::ALL.iter().map(|code| code.word())).collect();
+    assert_eq!(words.len(), ReasonCode::ALL.len() + CauseCode::ALL.len());
+}
+
+#[test]
+fn whoever_reads_the_form_gets_all_of_it_back() {
+    for (reason, ..) in rows() {
+        let coded = CodedReason::of(&reason);
+        let text = serde_json::to_string(&coded).unwrap();
+        assert_eq!(serde_json::from_str::<CodedReason>(&text).unwrap(), coded, "{text}");
+    }
+    assert_eq!(serde_json::from_str::<CodedReason>("{}").unwrap(), CodedReason::default());
+}
+
+#[test]
+fn the_words_of_others_and_lists_of_objects_are_bounded() {
+    let details = |reason: &Reason| *CodedReason::of(reason).details.unwrap();
+    let long = details(&Reason::Unusable("é".repeat(MAX_MESSAGE_BYTES).into()));
+    assert_eq!(long.message.map(|text| text.len()), Some(MAX_MESSAGE_BYTES));
+    let many = vec![config(); MAX_NAMED_OBJECTS + 1].into();
+    let short = details(&Reason::Budget(BudgetShortage::SlowStart(1, many)));
+    assert_eq!((short.objects.len(), short.used), (MAX_NAMED_OBJECTS, Some(MAX_NAMED_OBJECTS as u32 + 1)));
+}

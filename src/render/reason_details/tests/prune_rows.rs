@@ -1,0 +1,220 @@
+//! The rows of reasons about deletions.
+
+use super::*;
+
+fn peer(interest: PeerInterest) -> Reason {
+    Reason::Confirm(PruneCause::Withheld(WithheldCause::Peer("ops".into(), interest)))
+}
+
+pub(super) fn deferred() -> Vec<Row> {
+    let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Prune(cause), "PruneDeferred", details, sentence)
+    };
+    let unfinished = |milestone: ChangeMilestone| PruneCause::Unfinished(config(), milestone);
+    let changing = || json!({"cause": "UnitUnfinished", "object": config_json()});
+    vec![
+        defer(
+            PruneCause::WithheldForNow(WithheldCause::Moved(x())),
+            json!({"cause": "MovedInRepository", "message": "x"}),
+            "not pruned now: x",
+        ),
+        defer(unfinished(ChangeMilestone::Changed), changing(), "pruned when ConfigMap shop/env is changed"),
+        defer(
+            unfinished(ChangeMilestone::Restarted),
+            changing(),
+            "pruned when ConfigMap shop/env is restarted",
+        ),
+        defer(
+            unfinished(ChangeMilestone::RolledOut),
+            changing(),
+            "pruned when ConfigMap shop/env is rolled out",
+        ),
+        defer(
+            unfinished(ChangeMilestone::Healthy(x())),
+            json!({"cause": "UnitUnfinished", "object": config_json(), "message": "x"}),
+            "pruned when ConfigMap shop/env is healthy (x)",
+        ),
+        defer(
+            PruneCause::UsedBy(config()),
+            json!({"cause": "UsedByPruned", "object": config_json()}),
+            "pruned after ConfigMap shop/env, which uses it",
+        ),
+    ]
+}
+
+/// Returns the rows of causes that hold for all objects of a source.
+pub(super) fn deferred_for_all() -> Vec<Row> {
+    let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Prune(cause), "PruneDeferred", details, sentence)
+    };
+    vec![
+        defer(
+            PruneCause::UncheckedSeals(x()),
+            json!({"cause": "SealsUnchecked", "message": "x"}),
+            "nothing is pruned, as seals cannot be checked without the Secret config-key.rhumb.dev in rhumb's \
+             namespace: x",
+        ),
+        defer(
+            PruneCause::UnreadKey,
+            json!({"cause": "SealKeyUnread"}),
+            "nothing is pruned until the key of the seals is read",
+        ),
+        defer(
+            PruneCause::UnobservedSource("ops".into()),
+            json!({"cause": "SourceNotObserved", "source": "ops"}),
+            "pruned when source ops, which may want it, was looked at again",
+        ),
+        defer(
+            PruneCause::UnscopedFile("a.yaml".into(), kind()),
+            json!({"cause": "ScopeUnknown", "file": "a.yaml", "kind": "Deployment.apps"}),
+            "nothing is pruned until a.yaml is readable: it is not known whether Deployment.apps is namespaced",
+        ),
+        defer(
+            PruneCause::UnreadInventory,
+            json!({"cause": "InventoryUnread"}),
+            "nothing is pruned until the inventory is read",
+        ),
+        defer(
+            PruneCause::UnrecordedRevision("1a2b".into()),
+            json!({"cause": "RevisionUnrecorded", "revision": "1a2b"}),
+            "nothing is pruned until the inventory records revision 1a2b as accepted",
+        ),
+        defer(
+            PruneCause::UnlistedKind(kind()),
+            json!({"cause": "KindNotListed", "kind": "Deployment.apps"}),
+            "nothing is pruned while Deployment.apps cannot be listed",
+        ),
+        defer(
+            PruneCause::UnreadContent(config()),
+            json!({"cause": "ContentUnread", "object": config_json()}),
+            "pruned when the content of ConfigMap shop/env was read again",
+        ),
+        defer(
+            PruneCause::TakeoverPeriod(30),
+            json!({"cause": "TakeoverPeriod", "periodSeconds": 30}),
+            "pruned when other sources have had 30 s to take it over",
+        ),
+        defer(
+            PruneCause::Undecided,
+            json!({"cause": "NotDecided"}),
+            "whether it may be pruned is not decided yet",
+        ),
+    ]
+}
+
+pub(super) fn wanted_by_others() -> Vec<Row> {
+    let wanted = |interest: PeerInterest, sentence: &'static str| {
+        let mut details = json!({"cause": "WantedByOther", "source": "ops"});
+        match &interest {
+            PeerInterest::Unreadable(why) => details["message"] = why.to_string().into(),
+            PeerInterest::Elsewhere(revision) => details["revision"] = revision.to_string().into(),
+            _ => {}
+        }
+        (peer(interest), "PruneNeedsConfirmation", details, sentence)
+    };
+    vec![
+        wanted(PeerInterest::Requested, "source ops wants it; see `rhumb prune list`"),
+        wanted(
+            PeerInterest::Unlisted,
+            "source ops may want it, as it brings many objects; see `rhumb prune list`",
+        ),
+        wanted(
+            PeerInterest::Unreadable(x()),
+            "source ops may want it: what its ConfigMap tells cannot be read: x; see `rhumb prune list`",
+        ),
+        wanted(
+            PeerInterest::Incomplete,
+            "source ops may want it: it has not been read completely; see `rhumb prune list`",
+        ),
+        wanted(
+            PeerInterest::IncompleteOfSame,
+            "source ops of the same repository may want it: it has not been read completely; see `rhumb prune \
+             list`",
+        ),
+        wanted(
+            PeerInterest::Elsewhere("1a2b".into()),
+            "source ops of the same repository may want it: it has read revision 1a2b; see `rhumb prune list`",
+        ),
+        wanted(
+            PeerInterest::Unobserved,
+            "source ops may want it: it was not looked at since; see `rhumb prune list`",
+        ),
+        wanted(
+            PeerInterest::Unanswered,
+            "source ops may want it: it was asked for a look, and has not answered; see `rhumb prune list`",
+        ),
+    ]
+}
+
+pub(super) fn pending() -> Vec<Row> {
+    let confirm = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Confirm(cause), "PruneNeedsConfirmation", details, sentence)
+    };
+    vec![
+        confirm(
+            PruneCause::OtherLocation("/old".into()),
+            json!({"cause": "OtherLocation", "location": "/old"}),
+            "this inventory was made from /old; nothing of it is pruned until it is confirmed; see `rhumb prune \
+             list`",
+        ),
+        confirm(
+            PruneCause::DataLoss("a Namespace"),
+            json!({"cause": "LosesData"}),
+            "a Namespace is deleted only after a confirmation; see `rhumb prune list`",
+        ),
+        confirm(
+            PruneCause::ConfirmationRequested,
+            json!({"cause": "ConfirmationRequested"}),
+            "its annotation asks for a confirmation; see `rhumb prune list`",
+        ),
+        confirm(
+            PruneCause::UnknownKept,
+            json!({"cause": "KeptListIncomplete"}),
+            "not all objects that are to be kept are known: `kept` in the ConfigMap of the source has no room \
+             for more, or lines that cannot be read; see `rhumb prune list`",
+        ),
+        confirm(
+            PruneCause::BlastRadius { count: 20, total: 30 },
+            json!({"cause": "BlastRadius", "count": 20, "total": 30}),
+            "20 of 30 objects would be pruned at once, beyond the blast radius; see `rhumb prune list`",
+        ),
+        confirm(
+            PruneCause::AllOfKind(kind(), 3),
+            json!({"cause": "AllOfKind", "kind": "Deployment.apps", "count": 3, "total": 3}),
+            "all 3 objects of kind Deployment.apps would be pruned; see `rhumb prune list`",
+        ),
+    ]
+}
+
+pub(super) fn kept() -> Vec<Row> {
+    let keep = |cause: PruneCause, details: Value, sentence: &'static str| {
+        (Reason::Kept(cause), "Kept", details, sentence)
+    };
+    vec![
+        keep(
+            PruneCause::UsedByKept(config()),
+            json!({"cause": "UsedByKept", "object": config_json()}),
+            "ConfigMap shop/env, which is kept, uses it",
+        ),
+        keep(PruneCause::NotAllowed(x()), json!({"cause": "NotAllowed", "message": "x"}), "x"),
+        keep(
+            PruneCause::Annotated,
+            json!({"cause": "KeptByAnnotation"}),
+            "no longer wanted, and kept, as an annotation of it asks",
+        ),
+        keep(
+            PruneCause::Unproven,
+            json!({"cause": "Unproven"}),
+            "no longer wanted; kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell \
+             that it made it: delete it by kubectl if nobody needs it",
+        ),
+        keep(PruneCause::Unrendered(x()), json!({"cause": "RootNotRendered", "message": "x"}), "x"),
+        keep(PruneCause::PolicyOff, json!({"cause": "PruneOff"}), "no longer wanted; `prune` is off"),
+        keep(PruneCause::NotInFiles, json!({"cause": "NotInFiles"}), "not in the given files"),
+        keep(
+            PruneCause::Incomplete(x()),
+            json!({"cause": "SourceNotRead", "message": "x"}),
+            "nothing is pruned, as the source was not read completely: x",
+        ),
+    ]
+}
