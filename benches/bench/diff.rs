@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use controlplane::Cluster;
 
 use crate::Outcome;
+use crate::bounds::Ratio;
 use crate::first_apply::AppliedDirectory;
 use crate::numbers::{Times, ratio};
 use crate::program::run;
@@ -64,6 +65,7 @@ pub(crate) fn measure(cluster: &Cluster, place: &AppliedDirectory, table: &mut T
         measured,
         AimComparison::of("≥ 10 ×", times >= 10.0),
     );
+    table.note_ratio(Ratio::DiffSpeed, times);
     let measured = format!("{:.1} × faster ({:.2} s)", ratio(other[1], ours), other[1].as_secs_f64());
     table.add("S6 compared with the same with --concurrency=16", measured);
     Ok(())

@@ -7,6 +7,7 @@ use futures::{StreamExt as _, stream};
 use tempfile::TempDir;
 
 use crate::api::{Api, Write, since};
+use crate::bounds::Ratio;
 use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ratio};
 use crate::options::{Options, Scenario};
@@ -61,17 +62,21 @@ pub(crate) fn measure(
 /// sync of a daemon.
 fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) -> Outcome<()> {
     let applied = |name: &str, count| Ok(apply(cluster, api, name, count)?.cpu);
-    compare("first apply", applied, options, table)?;
-    compare("first sync of a daemon", |name, count| sync(cluster, api, name, count), options, table)
+    let grows = compare("first apply", applied, options, table)?;
+    table.note_ratio(Ratio::ApplyGrowth, grows);
+    let synced = |name: &str, count| sync(cluster, api, name, count);
+    let grows = compare("first sync of a daemon", synced, options, table)?;
+    table.note_ratio(Ratio::SyncGrowth, grows);
+    Ok(())
 }
 
-/// Compares the processor time for each object, of few and of many.
+/// Compares the processor time for each object, of few and of many. Returns how much more it is.
 fn compare(
     what: &str,
     measure: impl Fn(&str, usize) -> Outcome<Duration>,
     options: &Options,
     table: &mut Table,
-) -> Outcome<()> {
+) -> Outcome<f64> {
     let mut each = Vec::new();
     for (name, count) in [("few", options.few), ("many", options.many)] {
         let cpu = measure(name, count)?.as_secs_f64();
@@ -88,7 +93,7 @@ fn compare(
         format!("{grows:.2}"),
         AimComparison::of("≤ 1.3", grows <= 1.3),
     );
-    Ok(())
+    Ok(grows)
 }
 
 /// Returns what a daemon takes of the processor until it has created all objects of a repository,
@@ -122,9 +127,11 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
             format!("{share:.0} %"),
             AimComparison::of("≥ 90 %", share >= 90.0),
         );
+        table.note_ratio(Ratio::ApplyPace, share / 100.0);
         let most = calls.iter().copied().fold(0.0, f64::max);
         let aim = AimComparison::of("1.0", format!("{most:.1}") == "1.0");
         table.judge("S1 calls for each object, lists and the inventory included", format!("{most:.3}"), aim);
+        table.note_ratio(Ratio::CallsForEachObject, most);
     }
 }
 

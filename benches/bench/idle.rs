@@ -7,6 +7,7 @@ use controlplane::Cluster;
 use tempfile::TempDir;
 
 use crate::api::Api;
+use crate::bounds::Ratio;
 use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ms};
 use crate::options::{Options, Scenario};
@@ -81,6 +82,9 @@ fn idle(
     let aim = |memory: Memory| AimComparison::of("≤ 32 MiB", memory.rss <= 32.0);
     table.judge(&what("having made them"), after_apply.to_string(), aim(after_apply));
     table.judge(&what("having found them"), after_start.to_string(), aim(after_start));
+    for memory in [&after_apply, &after_start] {
+        table.note_ratio(Ratio::IdleMemory, memory.rss / memory.file);
+    }
     let (watches, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
         made.into_iter().partition(|(call, _)| call.starts_with("watch "));
     let renewed: usize = watches.values().sum();

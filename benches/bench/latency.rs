@@ -6,6 +6,7 @@ use controlplane::Cluster;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Watch, Write, version};
+use crate::bounds::Ratio;
 use crate::corpus::{Corpus, KindMix, Manifest};
 use crate::numbers::{Times, ms, ratio};
 use crate::options::{Options, Scenario};
@@ -33,6 +34,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
             measured,
             AimComparison::of("≤ 1.2", growth <= 1.2),
         );
+        table.note_ratio(Ratio::CommitGrowth, growth);
     }
     for (count, times) in [(options.few, few.repairs), (options.many, many.repairs)] {
         if let Some(times) = times {

@@ -2,8 +2,8 @@
 //!
 //! `cargo bench` measures all; words behind `--` choose, for example `s1 s5`. Each
 //! scenario has its own cluster, so that none slows another down; all but s7 have a bare one, etcd
-//! and the API server. Ratios carry over from one machine to another. Nothing fails here: the aim
-//! is beside the result.
+//! and the API server. Ratios carry over from one machine to another. Nothing fails here, as the
+//! aim is beside the result. With `--check` a ratio beyond its bound in `benches/bounds.json` does.
 //!
 //! | scenario | measures |
 //! |---|---|
@@ -20,6 +20,7 @@
 
 mod answers;
 mod api;
+mod bounds;
 mod corpus;
 mod diff;
 mod first_apply;
@@ -37,7 +38,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use controlplane::Cluster;
-use options::{Options, Scenario};
+use options::{BoundsUse, Options, Scenario};
 use table::{Table, progress};
 use tokio::runtime::{Builder, Runtime};
 
@@ -68,7 +69,26 @@ fn main() -> ExitCode {
     attempt("S8", &[Scenario::Answers], answers::measure);
     attempt("S9", &[Scenario::Renders], renders::measure);
     table.print(&machine());
-    ExitCode::SUCCESS
+    match options.bounds {
+        BoundsUse::Ignored => ExitCode::SUCCESS,
+        BoundsUse::Checked => check_bounds(&options, &table),
+    }
+}
+
+/// Names each bound that was missed, and fails where there is one.
+fn check_bounds(options: &Options, table: &Table) -> ExitCode {
+    let bounds = match bounds::parse_bounds(include_str!("../bounds.json")) {
+        Ok(bounds) => bounds,
+        Err(error) => {
+            progress(&format!("benches/bounds.json: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    let missed = bounds::missed_bounds(&bounds, |scenario| options.wants_named(scenario), table.ratios());
+    for bound in &missed {
+        progress(&format!("missed: {bound}"));
+    }
+    if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Measures the first apply and a later change on one cluster.

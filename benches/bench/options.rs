@@ -62,11 +62,22 @@ pub(crate) struct Options {
     pub(crate) rollouts: usize,
     /// The time for which the idle daemon is watched.
     pub(crate) idle: Duration,
+    /// The use that is made of the file of bounds.
+    pub(crate) bounds: BoundsUse,
+}
+
+/// Indicates whether a missed bound fails the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoundsUse {
+    /// Nothing fails: the aim is beside the result.
+    Ignored,
+    /// It fails, and is named.
+    Checked,
 }
 
 /// The words of the command line.
 pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s9] [--few 1000] [--many 10000] \
-                                [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60]";
+                                [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60] [--check]";
 
 impl Options {
     /// Reads the command line; no scenario means all.
@@ -79,6 +90,7 @@ impl Options {
             rounds: 3,
             rollouts: 100,
             idle: Duration::from_mins(1),
+            bounds: BoundsUse::Ignored,
         };
         let mut words = words;
         while let Some(word) = words.next() {
@@ -89,6 +101,7 @@ impl Options {
             match word.as_str() {
                 // Cargo's own word.
                 "--bench" => {}
+                "--check" => options.bounds = BoundsUse::Checked,
                 "--few" => options.few = number()?.max(20),
                 "--many" => options.many = number()?.max(20),
                 "--samples" => options.samples = number()?.max(1),
@@ -107,5 +120,10 @@ impl Options {
     /// Returns whether a scenario is asked for.
     pub(crate) fn wants(&self, scenario: Scenario) -> bool {
         self.scenarios.is_empty() || self.scenarios.contains(&scenario)
+    }
+
+    /// Returns whether a scenario is asked for, by its name.
+    pub(crate) fn wants_named(&self, name: &str) -> bool {
+        Scenario::ALL.iter().any(|(known, scenario)| *known == name && self.wants(*scenario))
     }
 }

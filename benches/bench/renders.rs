@@ -14,6 +14,7 @@ use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, op
 use tempfile::TempDir;
 
 use crate::api::Api;
+use crate::bounds::Ratio;
 use crate::corpus::{Corpus, KindMix, Manifest};
 use crate::latency::{FollowedRepository, PAUSE};
 use crate::numbers::{Times, ms, ratio};
@@ -314,6 +315,7 @@ fn replay(
     let measured = format!("{:.2}", charts as f64 / samples as f64);
     let what = "S9 renders of a chart for each commit that changes its values";
     table.judge(what, measured, AimComparison::of("1.00", charts == samples));
+    table.note_ratio(Ratio::RenderedCharts, charts as f64 / samples as f64);
     Ok(Replay { plain, root, chart })
 }
 
@@ -334,6 +336,7 @@ impl RenderedRoots {
             "S9 roots rendered by {commits} commits among {roots} roots, compared with those changed"
         );
         table.judge(&what, measured, AimComparison::of("as many", rendered == changed));
+        table.note_ratio(Ratio::RenderedRoots, *rendered as f64 / *changed as f64);
     }
 }
 
@@ -405,6 +408,7 @@ fn cold(programs: &Renderers, overlays: &Overlays, tree: &Path, table: &mut Tabl
     let measured = format!("{times:.2} × {:.1} s", theirs.as_secs_f64());
     let what = format!("S9 {} overlays cold, processor time compared with kustomize alone", overlays.count);
     table.judge(&what, measured, AimComparison::of("≤ 1.1 ×", times <= 1.1));
+    table.note_ratio(Ratio::RenderTime, times);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use controlplane::Cluster;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::bounds::Ratio;
 use crate::corpus::Manifest;
 use crate::idle::{USER, calls, new_calls};
 use crate::numbers::{Times, ratio};
@@ -82,6 +83,7 @@ fn judge(table: &mut Table, what: &str, rolled: &ObservedRollouts, ideal: Durati
         shown,
         AimComparison::of("≤ 1.10 ×", share <= 1.10),
     );
+    table.note_ratio(Ratio::RolloutTime, share);
     judge_most(table, what, rolled);
 }
 

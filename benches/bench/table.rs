@@ -2,10 +2,13 @@
 
 use std::io::Write as _;
 
+use crate::bounds::Ratio;
+
 /// Rows as they are measured.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<[String; 4]>,
+    ratios: Vec<(Ratio, f64)>,
 }
 
 /// The comparison of a result with its aim.
@@ -32,6 +35,16 @@ impl Table {
     pub(crate) fn judge(&mut self, what: &str, measured: impl Into<String>, aim: AimComparison<'_>) {
         let verdict = if aim.met { "met" } else { "missed" };
         self.rows.push([what.to_owned(), measured.into(), aim.words.to_owned(), verdict.to_owned()]);
+    }
+
+    /// Adds a ratio that has a bound. A row says it in words.
+    pub(crate) fn note_ratio(&mut self, ratio: Ratio, value: f64) {
+        self.ratios.push((ratio, value));
+    }
+
+    /// Returns the ratios that have a bound.
+    pub(crate) fn ratios(&self) -> &[(Ratio, f64)] {
+        &self.ratios
     }
 
     /// Prints all rows as a Markdown table.

@@ -441,7 +441,7 @@ fn unhealthy_reason(live: &LiveObject) -> Option<String> {
 /// Returns whether the content that failed is still there.
 fn is_rejected_shown(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
-    let data = live.config_stamp.map(|started| started.data);
+    let data = live.config_stamp.as_deref().map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
     same && facts::is_showing(live.shown_release(), rejection, member)
 }

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::FieldManager;
-use crate::object::Revision;
+use crate::object::{GroupKind, NamespacedKind, Revision};
 
 /// The bytes that are added before it is looked for what nobody holds any more.
 ///
@@ -13,12 +13,16 @@ use crate::object::Revision;
 /// too far apart for that.
 const MIN_GROWTH_BYTES: usize = 4 << 20;
 
+/// The shared kinds, each with those of its namespaces.
+type NamespacedKinds = HashMap<GroupKind, HashMap<Arc<str>, NamespacedKind>>;
+
 /// One copy of each text that live records share.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     texts: Mutex<HashSet<Arc<str>>>,
     managers: Mutex<HashSet<Arc<[FieldManager]>>>,
     revisions: Mutex<HashMap<Box<str>, Revision>>,
+    namespaced_kinds: Mutex<NamespacedKinds>,
     growth: Mutex<Growth>,
 }
 
@@ -62,10 +66,25 @@ impl Interner {
         })
     }
 
+    /// Returns the shared copy of a kind in a namespace.
+    pub(super) fn namespaced_kind(&self, kind: &GroupKind, namespace: &str) -> NamespacedKind {
+        let known = |all: &NamespacedKinds| all.get(kind).and_then(|all| all.get(namespace)).cloned();
+        if let Some(shared) = known(&lock(&self.namespaced_kinds)) {
+            return shared;
+        }
+        // A text may bring a sweep, which takes the same lock.
+        let namespace = self.text(namespace);
+        let shared = NamespacedKind::new(kind, namespace.clone());
+        lock(&self.namespaced_kinds).entry(kind.clone()).or_default().insert(namespace, shared.clone());
+        shared
+    }
+
     /// Forgets what nobody holds any more. Called after each complete list of a kind, and when much
     /// was added.
     pub(super) fn sweep(&self) {
-        // Lists first: they hold texts.
+        // These first: they hold texts. Few copies are made later.
+        lock(&self.namespaced_kinds).clear();
+        // Lists next: they hold texts too.
         let lists = keep_shared(&mut lock(&self.managers));
         let texts = keep_shared(&mut lock(&self.texts));
         // Revisions still in use cannot be distinguished; few copies are made later.

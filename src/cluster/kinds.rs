@@ -174,7 +174,7 @@ impl KindTable {
         for resource in version.resources {
             let Some(plural) = resource.resource else { continue };
             let Some(kind) = resource.response_kind.and_then(|kind| kind.kind) else { continue };
-            let gvk = Gvk { group: group.clone(), version: number.clone(), kind: kind.into() };
+            let gvk = Gvk::of_shared(group.clone(), number.clone(), kind.into());
             let scope = match resource.scope.as_deref() {
                 Some("Namespaced") => ServedScope::Namespaced,
                 _ => ServedScope::Cluster,

@@ -187,7 +187,9 @@ impl LiveDecoder {
                 .as_ref()
                 .filter(|_| self.group_kind.is("", "Service"))
                 .and_then(|tree| LabelSelection::of(&ObjectId::new(&self.group_kind, None, ""), tree)),
-            config_stamp: own_annotation(annotations::CONFIG).and_then(|text| text.parse().ok()),
+            config_stamp: own_annotation(annotations::CONFIG)
+                .and_then(|text| text.parse().ok())
+                .map(Box::new),
             finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
             prune_timing: owner::keep(meta, ours),
             intents: ObjectIntents::parse(
@@ -396,7 +398,7 @@ impl ObjectMetadata<'_> {
 
     fn id(&self, kind: &GroupKind, interner: &Interner) -> Option<ObjectId> {
         let named = !self.name.0.is_empty();
-        named.then(|| ObjectId::with_shared_namespace(kind, interner.text(&self.namespace.0), &self.name.0))
+        named.then(|| ObjectId::of(interner.namespaced_kind(kind, &self.namespace.0), &self.name.0))
     }
 }
 

@@ -93,7 +93,7 @@ impl ComparisonRequest {
     /// Returns the verdict, bound to what the question is about.
     pub(super) fn verdict(&self, cover: FieldOwnership) -> VerifiedOwnership {
         let (content, overlay) = (self.variant.hash(&self.desired), self.variant.overlay);
-        let (config_stamp, value_digest) = (self.variant.config_stamp, self.values);
+        let (config_stamp, value_digest) = (self.variant.config_stamp.map(Box::new), self.values);
         VerifiedOwnership {
             content,
             overlay,

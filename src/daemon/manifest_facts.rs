@@ -4,15 +4,16 @@
 //! `SourceReading`, which goes in as `Input::Read`.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::{
-    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
-    check_annotations, check_variables,
+    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SharedDesiredObject, SourceId,
+    UnusableObject, check_annotations, check_variables,
 };
 use crate::input::{Decrypter, VariableUse, read_manifest};
-use crate::manifest::{self, KindScopes};
-use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, count_text, verb_to_be};
+use crate::manifest::{self, KindScopes, ManifestFile};
+use crate::object::{Diagnostic, GroupKind, Gvk, NamespacedKind, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
 
 /// The settings for reading the files of one source.
@@ -31,7 +32,7 @@ pub(super) struct ReadSettings {
     /// The values of `${NAME}` in its files.
     pub(super) variables: VariableUse,
     /// Texts that its objects share.
-    pub(super) names: TextInterner,
+    pub(super) names: NameInterner,
 }
 
 /// The result of reading a file, with the kinds whose scopes were not known. It is read again once
@@ -52,9 +53,23 @@ impl ReadSettings {
         bytes: &[u8],
         scopes: &mut KindScopes,
     ) -> FileReading {
+        self.assemble(snapshot_file, self.parse(snapshot_file, bytes), scopes)
+    }
+
+    /// Parses one file. It depends on no scope, and so on no other file.
+    pub(super) fn parse(&self, snapshot_file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
+        read_manifest(snapshot_file, bytes, &self.decrypter)
+    }
+
+    /// Makes the facts of what was parsed of a file.
+    pub(super) fn assemble(
+        &self,
+        snapshot_file: &SnapshotFile,
+        reading: ManifestFile,
+        scopes: &mut KindScopes,
+    ) -> FileReading {
         let file = &snapshot_file.path;
         let blob = snapshot_file.blob.into();
-        let reading = read_manifest(snapshot_file, bytes, &self.decrypter);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
             facts.completeness = FileCompleteness::Partial;
@@ -92,9 +107,7 @@ impl ReadSettings {
                         origin: object.origin.clone(),
                         reason: fault.message.as_str().into(),
                     })),
-                    None => {
-                        facts.objects.push(Arc::new(DesiredObject::of(object, location, &self.inventory_id)));
-                    }
+                    None => facts.objects.push(self.desired_object(object, location)),
                 }
                 facts.diagnostics.extend(misuse);
             }
@@ -117,6 +130,14 @@ impl ReadSettings {
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
         FileReading { facts, unknown }
+    }
+}
+
+impl ReadSettings {
+    fn desired_object(&self, object: &Object, location: BodyLocation) -> SharedDesiredObject {
+        let mut desired = DesiredObject::of(object, location, &self.inventory_id);
+        self.names.intern_references(&mut desired);
+        Arc::new(desired)
     }
 }
 
@@ -149,27 +170,50 @@ impl DisallowedObjects {
     }
 }
 
-/// One copy of each text that thousands of objects share: groups, versions, kinds, namespaces.
+/// One copy of what thousands of objects share: kinds with their versions, namespaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TextInterner(Arc<Mutex<HashSet<Arc<str>>>>);
+pub(super) struct NameInterner(Arc<Mutex<SharedNames>>);
 
-impl TextInterner {
+#[derive(Debug, Default)]
+struct SharedNames {
+    kinds: HashSet<Gvk>,
+    namespaced_kinds: HashSet<NamespacedKind>,
+}
+
+impl NameInterner {
     fn intern_object(&self, object: Object) -> Object {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = |text: &str| {
-            if let Some(shared) = known.get(text) {
-                return shared.clone();
-            }
-            let shared: Arc<str> = text.into();
-            known.insert(shared.clone());
-            shared
-        };
-        let Gvk { group, version, kind } = &object.gvk;
-        let gvk = Gvk { group: text(group), version: text(version), kind: text(kind) };
-        let namespace = text(object.id.namespace().unwrap_or_default());
-        let id = ObjectId::with_shared_namespace(&gvk.group_kind(), namespace, object.id.name());
+        let mut names = self.lock();
+        let gvk = intern(&mut names.kinds, &object.gvk);
+        let id = names.shared_id(&object.id);
         Object { id, gvk, ..object }
     }
+
+    /// Makes the identities that an object names share what they have in common with others.
+    fn intern_references(&self, desired: &mut DesiredObject) {
+        let mut names = self.lock();
+        for id in desired.needs.iter_mut().chain(&mut desired.depends_on) {
+            *id = names.shared_id(id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SharedNames> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SharedNames {
+    fn shared_id(&mut self, id: &ObjectId) -> ObjectId {
+        ObjectId::of(intern(&mut self.namespaced_kinds, id.namespaced_kind()), id.name())
+    }
+}
+
+/// Returns the known copy of a name. That of a new one is this.
+fn intern<T: Clone + Eq + Hash>(known: &mut HashSet<T>, name: &T) -> T {
+    if let Some(shared) = known.get(name) {
+        return shared.clone();
+    }
+    known.insert(name.clone());
+    name.clone()
 }
 
 #[cfg(test)]
@@ -185,7 +229,7 @@ mod tests {
             allow: Arc::new(allow),
             decrypter: Arc::default(),
             variables: VariableUse::Literal,
-            names: TextInterner::default(),
+            names: NameInterner::default(),
         };
         let mut read =
             read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());

@@ -10,6 +10,7 @@
 //! | `source_task` | one task per source: observe, read, parse |
 //! | `pins` | the revisions that a source keeps readable |
 //! | `cluster_facts` | what renders know of the cluster |
+//! | `parse_ahead` | many files, read on two threads |
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `executor` | carries an action out and returns its result |
 //! | `drift` | compares an object with its content, and finds who changed it |
@@ -43,6 +44,7 @@ mod loop_event;
 mod manifest_facts;
 mod missing_kinds;
 mod moved_objects;
+mod parse_ahead;
 mod pass_result;
 mod pins;
 mod plan_lookups;

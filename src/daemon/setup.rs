@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manifest_facts::{ReadSettings, TextInterner};
+use super::manifest_facts::{NameInterner, ReadSettings};
 use super::moved_objects::MovedObjectSearch;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
@@ -99,7 +99,7 @@ impl SourceSetup {
             allow: self.allow_list(system),
             decrypter: self.decrypter.clone(),
             variables: self.variables,
-            names: TextInterner::default(),
+            names: NameInterner::default(),
         }
     }
 

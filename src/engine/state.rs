@@ -148,7 +148,10 @@ impl Engine {
     pub(super) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
-        for (file, facts) in reading.files {
+        for (file, mut facts) in reading.files {
+            if let Some(facts) = &mut facts {
+                self.objects.share_ids(facts);
+            }
             touched.extend(state.manifests.replace(&file, facts));
         }
         let doubt =

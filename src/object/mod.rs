@@ -28,7 +28,7 @@ pub(crate) use diagnostic::{DiagnosticCode, Severity, truncate_message};
 pub(crate) use duration::{duration_text, parse_duration};
 pub(crate) use hash::ContentHash;
 pub(crate) use hex::{hex_bytes, hex_text};
-pub use id::{GroupKind, Gvk, ObjectId};
+pub use id::{GroupKind, Gvk, NamespacedKind, ObjectId};
 pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot, root_folder};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};

@@ -16,7 +16,7 @@ use crate::engine::{
     PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, kept_refusal_text,
     units, with_replace_hint,
 };
-use crate::object::{GroupKind, ObjectId};
+use crate::object::ObjectId;
 
 impl PreviewRun {
     /// Returns the plan of these decisions.
@@ -224,7 +224,7 @@ impl PreviewRun {
     fn is_missing_own_namespace(&self, id: &ObjectId, error: &ClusterError) -> bool {
         let missing = matches!(error.fault(), ClusterFault::NoNamespace { .. });
         let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
-        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
+        let namespace = ObjectId::of_namespace(namespace);
         self.engine.view().entry(&namespace).is_some_and(|entry| entry.target_content().is_some())
     }
 

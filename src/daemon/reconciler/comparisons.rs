@@ -12,7 +12,7 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, ContentRef, DesiredState, Precondition, ReleaseAnnotation, ReplicaMode,
+    ApplyVariant, ContentRef, DesiredState, LiveObject, Precondition, ReleaseAnnotation, ReplicaMode,
     SharedDesiredObject, Uid,
 };
 use crate::object::{ObjectId, Revision, text_at};
@@ -71,7 +71,7 @@ impl Reconciler {
             },
             // A step only delays what is asked for.
             overlay: None,
-            config_stamp: live.and_then(|live| live.config_stamp),
+            config_stamp: live.and_then(LiveObject::shown_config_stamp),
         };
         ComparisonInput {
             id: id.clone(),

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
+use super::super::parse_ahead::parse_ahead;
 use super::older_revision::ContentSearch;
 use super::revision_step::read_newest;
 use super::{ClusterFactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
 use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
-use crate::source::{DiskSnapshot, RevisionReader, Source, SourceError};
+use crate::source::{DiskSnapshot, RevisionReader, SnapshotFile, Source, SourceError};
 
 /// Reads what was on disk, once.
 pub(in crate::daemon) async fn read_once(
@@ -38,17 +39,25 @@ pub(in crate::daemon) fn read_disk(
     reading.authored = disk.commit.as_ref().map(authorship);
     let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
     let mut remaining_findings = MAX_SOURCE_FINDINGS;
-    for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
-        for file in &snapshot.files {
-            let known = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
-            if again == ReadAttempt::WithDefinitions && files.get(&file.path).is_some_and(known) {
-                continue;
-            }
-            let bytes = disk.read(file.blob).unwrap_or_default();
-            let mut read = settings.read(file, bytes, &mut scopes);
+    let parse = |file: &SnapshotFile| settings.parse(file, disk.read(file.blob).unwrap_or_default());
+    parse_ahead(
+        snapshot.files.len(),
+        |file, parsed| {
+            let mut read = settings.assemble(file, parsed, &mut scopes);
             read.facts.bound_findings(&mut remaining_findings);
             files.insert(&file.path, read);
+        },
+        |each| snapshot.files.iter().for_each(|file| each(file, parse(file))),
+    );
+    // A definition may be in a later file than its objects.
+    for file in &snapshot.files {
+        let is_final = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
+        if files.get(&file.path).is_some_and(is_final) {
+            continue;
         }
+        let mut read = settings.assemble(file, parse(file), &mut scopes);
+        read.facts.bound_findings(&mut remaining_findings);
+        files.insert(&file.path, read);
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
@@ -57,12 +66,6 @@ pub(in crate::daemon) fn read_disk(
     reading.refused.clone_from(&snapshot.refused);
     reading.warnings.clone_from(&snapshot.warnings);
     (reading, unknown)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ReadAttempt {
-    First,
-    WithDefinitions,
 }
 
 /// Reads a source at its newest revision, once. Returns the reader of its older contents too.

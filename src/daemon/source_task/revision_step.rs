@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::super::manifest_facts::ReadSettings;
+use super::super::parse_ahead::parse_ahead;
 use super::{ReadMode, authorship, refusal_text};
 use crate::engine::{FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, SourceReading};
-use crate::manifest::KindScopes;
+use crate::manifest::{KindScopes, ManifestFile};
 use crate::object::{GroupKind, Revision};
 use crate::source::{
     BlobId, ChangedFile, RenderedChanges, RevisionReader, Snapshot, SnapshotFile, SourceError,
@@ -219,17 +220,22 @@ fn read_files(
 ) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
     let mut unknown = BTreeMap::new();
     let blobs: Vec<BlobId> = wanted.values().map(|file| file.blob).collect();
-    let mut wanted = wanted.values();
-    reader.read_all(blobs, |_, bytes| {
-        if let Some(file) = wanted.next() {
-            let mut read = settings.read(file, &bytes, scopes);
-            read.facts.bound_findings(remaining_findings);
-            if !read.unknown.is_empty() {
-                unknown.insert(file.path.clone(), read.unknown);
-            }
-            files.insert(file.path.clone(), Some(read.facts));
+    let mut remaining_files = wanted.values();
+    let take = |file: &SnapshotFile, parsed: ManifestFile| {
+        let mut read = settings.assemble(file, parsed, scopes);
+        read.facts.bound_findings(remaining_findings);
+        if !read.unknown.is_empty() {
+            unknown.insert(file.path.clone(), read.unknown);
         }
-        Ok(())
+        files.insert(file.path.clone(), Some(read.facts));
+    };
+    parse_ahead(wanted.len(), take, |each| {
+        reader.read_all(blobs, |_, bytes| {
+            if let Some(file) = remaining_files.next() {
+                each(file, settings.parse(file, &bytes));
+            }
+            Ok(())
+        })
     })?;
     Ok(unknown)
 }

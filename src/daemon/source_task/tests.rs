@@ -10,7 +10,7 @@ use tempfile::TempDir;
 mod older_contents;
 mod renders;
 
-use super::super::manifest_facts::TextInterner;
+use super::super::manifest_facts::NameInterner;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
@@ -80,7 +80,7 @@ impl SourceTaskFixture {
             allow: Arc::default(),
             decrypter: std::sync::Arc::default(),
             variables: VariableUse::Literal,
-            names: TextInterner::default(),
+            names: NameInterner::default(),
         };
         let (sink, events) = mpsc::channel(8);
         let scopes = watch::Sender::new(KindScopes::builtin());

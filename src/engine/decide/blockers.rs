@@ -19,7 +19,7 @@ use crate::engine::{
     ReplacementContent, is_workload,
 };
 use crate::health::{HealthStatus, waits_for_consumer};
-use crate::object::{GroupKind, Gvk, ObjectId};
+use crate::object::{Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
 const MAX_BLOCKER_CHAIN: usize = 8;
@@ -84,7 +84,7 @@ impl Engine {
         if self.is_reading_release_key() {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
-        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
+        let namespace = ObjectId::of_namespace(id.namespace()?);
         let managed = match self.source_for(id) {
             Some(source) => self.counts_for(source, &namespace),
             None => self.is_wanted(&namespace),

@@ -125,14 +125,15 @@ impl Engine {
     /// (`blockers.rs`), and the workload of its unit (`rollout/units.rs`).
     pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.objects.entries.get(id)?;
-        let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
-        let is_unobserved = matches!(
-            self.current_observation(id, entry, now),
-            Observation::Pending(_) | Observation::NotSeen
-        );
-        if is_unobserved || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
+        let (source, desired) = entry.target_content()?;
+        if entry.unreleased_content().is_none() && self.restart_stamp(id).is_none() {
             return None;
         }
+        if matches!(self.current_observation(id, entry, now), Observation::Pending(_) | Observation::NotSeen)
+        {
+            return None;
+        }
+        let desired = desired.clone();
         let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
         if self.blockers.mode == DecisionMode::Live {
             self.find_units(source);
@@ -349,7 +350,7 @@ pub(super) fn decide_present(
         let is_unreadable = live.overlay == RolloutOverlayState::Unreadable;
         if (there || is_unreadable)
             && (live.overlay != RolloutOverlayState::from(input.overlay)
-                || live.config_stamp != input.config_stamp)
+                || live.config_stamp.as_deref() != input.config_stamp.as_ref())
         {
             return decide_step(input, source, desired, live, now);
         }

@@ -160,7 +160,7 @@ impl Engine {
         entry.verified = Some(VerifiedOwnership {
             content: apply.variant.hash(&apply.desired),
             overlay: apply.variant.overlay,
-            config_stamp: apply.variant.config_stamp,
+            config_stamp: apply.variant.config_stamp.map(Box::new),
             managed_fields: answer.our_fields.clone(),
             value_digest: answer.value_digest,
             cover: FieldOwnership::Complete,
@@ -243,7 +243,7 @@ impl Engine {
         }
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let temporary =
-            |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
+            |after: Duration, reason: Arc<str>| Box::new(TemporaryFailure { retry_at: now + after, reason });
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old. Only a newer one decides

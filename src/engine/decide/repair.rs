@@ -54,7 +54,7 @@ pub(super) fn decide_drift(
         RolloutOverlayState::Unreadable if desired.steps.is_some() => return Decision::act(Action::Nothing),
         _ => None,
     };
-    let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
+    let variant = ApplyVariant { replicas, overlay, config_stamp: live.shown_config_stamp() };
     let repair = |lost| repair(input, &RepairTarget { source, desired, variant, lost }, live, now);
     let content = variant.hash(desired);
     let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));

@@ -1,11 +1,13 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
+use std::sync::Arc;
+
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{ChangeMilestone, Reason};
+use crate::engine::{ChangeMilestone, LiveObject, Reason};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -61,7 +63,7 @@ impl Engine {
 
     pub(in crate::engine) fn track_wave(&mut self, id: &ObjectId) {
         let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::target_content) else { return };
-        let (wave, unfinished) = (desired.wave, self.unfinished_change(source, id).is_some());
+        let (wave, unfinished) = (desired.wave, self.is_change_unfinished(source, id));
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
@@ -86,6 +88,21 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<ChangeMilestone> {
+        self.unfinished_milestone(source, id, |live| health_words(live).into())
+    }
+
+    /// Returns whether a change of the newest revision is not done with an object. Each decision
+    /// asks, and needs no words of it.
+    pub(in crate::engine) fn is_change_unfinished(&self, source: SourceId, id: &ObjectId) -> bool {
+        self.unfinished_milestone(source, id, |_| Arc::default()).is_some()
+    }
+
+    fn unfinished_milestone(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+        health: impl FnOnce(&LiveObject) -> Arc<str>,
+    ) -> Option<ChangeMilestone> {
         lookup_counts::count(1);
         let entry = self.objects.entries.get(id)?;
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
@@ -109,6 +126,6 @@ impl Engine {
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
-        Some(ChangeMilestone::Healthy(health_words(live).into()))
+        Some(ChangeMilestone::Healthy(health(live)))
     }
 }

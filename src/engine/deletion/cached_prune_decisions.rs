@@ -149,6 +149,11 @@ impl Engine {
     pub(in crate::engine) fn decide_changed_prunes(&mut self) {
         for source in self.source_ids() {
             let prunes = &self.sources[source].prunes;
+            // Without a candidate there is nothing to judge, whatever closes the guard. It stays out
+            // of date until there is one: each decision about an object that is not healthy asks.
+            if self.objects.unwanted().is_empty() && prunes.decisions.is_empty() {
+                continue;
+            }
             if prunes.is_due() || !prunes.changed.is_empty() {
                 let blocker = self.prune_blocker(source);
                 let prunes = &self.sources[source].prunes;

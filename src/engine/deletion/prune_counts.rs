@@ -48,10 +48,14 @@ impl Engine {
     /// Keeps the set of objects with which a change of the newest revision is not done.
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
         for source in self.source_ids() {
-            let moving = self.unfinished_change(source, id).is_some();
+            let moving = self.is_change_unfinished(source, id);
             let state = &mut self.sources[source];
             let was_moving =
                 if moving { !state.unfinished.insert(id.clone()) } else { state.unfinished.remove(id) };
+            if state.unfinished.is_empty() {
+                // Memory that a first pass over a large source needed is given back.
+                state.unfinished.shrink_to_fit();
+            }
             // Deletions wait for what moves, and name it.
             if moving || was_moving {
                 state.prunes.mark_stale();

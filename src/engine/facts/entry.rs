@@ -89,7 +89,7 @@ pub(crate) struct VerifiedOwnership {
     /// The overlay on it.
     pub overlay: Option<RolloutOverlay>,
     /// The data that its pods were started with.
-    pub config_stamp: Option<ConfigStamp>,
+    pub config_stamp: Option<Box<ConfigStamp>>,
     /// Our entry's text at that time.
     pub managed_fields: Option<Arc<str>>,
     /// The values behind it at that time.
@@ -105,7 +105,7 @@ impl VerifiedOwnership {
         self.is_of_view(live)
             && self.content == content
             && self.overlay == variant.overlay
-            && self.config_stamp == variant.config_stamp
+            && self.config_stamp.as_deref() == variant.config_stamp.as_ref()
     }
 
     /// Returns whether the verdict speaks of what the object shows.
@@ -209,7 +209,7 @@ pub(crate) struct ObjectEntry {
     /// place.
     pub rejection: Option<Box<ObjectRejection>>,
     /// The last temporary failure.
-    pub last_failure: Option<TemporaryFailure>,
+    pub last_failure: Option<Box<TemporaryFailure>>,
 }
 
 impl ObjectEntry {

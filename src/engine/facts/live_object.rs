@@ -193,7 +193,7 @@ pub struct LiveObject {
     /// The pods that a Service selects. None for all else, and where its spec was not read.
     pub(crate) selects: Option<Box<LabelSelection>>,
     /// The data that a workload's pods were started with, by our annotation.
-    pub config_stamp: Option<ConfigStamp>,
+    pub config_stamp: Option<Box<ConfigStamp>>,
     /// Indicates whether a Job or Pod has ended.
     pub finished: bool,
     /// Indicates whether it has a deletionTimestamp.
@@ -212,6 +212,11 @@ pub struct LiveObject {
 }
 
 impl LiveObject {
+    /// Returns the data that a workload's pods were started with, by our annotation.
+    pub fn shown_config_stamp(&self) -> Option<ConfigStamp> {
+        self.config_stamp.as_deref().copied()
+    }
+
     /// Returns whether it carries a release annotation that our own entry owns.
     pub fn has_release_annotation(&self) -> bool {
         self.shown_release().is_some()

@@ -113,12 +113,108 @@ impl DesiredState {
     }
 }
 
+/// The facts of one file as the index keeps them: in most files there are but usable objects.
+#[derive(Clone, Debug)]
+struct IndexedFile {
+    objects: FileObjects,
+    /// All other facts; none where each is as by default.
+    others: Option<Box<FileFacts>>,
+}
+
+/// The usable objects of a file: in many there is one.
+#[derive(Clone, Debug)]
+enum FileObjects {
+    One(SharedDesiredObject),
+    Others(Box<[SharedDesiredObject]>),
+}
+
+impl FileObjects {
+    fn new(objects: Vec<SharedDesiredObject>) -> Self {
+        match <[SharedDesiredObject; 1]>::try_from(objects) {
+            Ok([one]) => Self::One(one),
+            Err(others) => Self::Others(others.into_boxed_slice()),
+        }
+    }
+
+    fn into_vec(self) -> Vec<SharedDesiredObject> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Others(others) => others.into_vec(),
+        }
+    }
+}
+
+impl IndexedFile {
+    fn new(mut facts: FileFacts) -> Self {
+        let objects = FileObjects::new(std::mem::take(&mut facts.objects));
+        let FileFacts { objects: _, unusable, disallowed, completeness, unscoped, diagnostics, left_out } =
+            &facts;
+        let is_default = unusable.is_empty()
+            && disallowed.is_empty()
+            && *completeness == FileCompleteness::default()
+            && unscoped.is_empty()
+            && diagnostics.is_empty()
+            && *left_out == 0;
+        Self { objects, others: (!is_default).then(|| Box::new(facts)) }
+    }
+
+    fn into_facts(self) -> FileFacts {
+        let others = self.others.map(|others| *others).unwrap_or_default();
+        FileFacts { objects: self.objects.into_vec(), ..others }
+    }
+}
+
+/// The desired states of one object in one source: nearly always one.
+#[derive(Clone, Debug)]
+enum DesiredStates {
+    One(DesiredState),
+    Several(Box<SeveralStates>),
+}
+
+/// The states of an object that is defined several times.
+#[derive(Clone, Debug)]
+struct SeveralStates(Vec<DesiredState>);
+
+impl DesiredStates {
+    fn as_slice(&self) -> &[DesiredState] {
+        match self {
+            Self::One(state) => std::slice::from_ref(state),
+            Self::Several(several) => &several.0,
+        }
+    }
+
+    /// Returns them with another one.
+    fn with(self, state: DesiredState) -> Self {
+        match self {
+            Self::One(first) => Self::Several(Box::new(SeveralStates(vec![first, state]))),
+            Self::Several(mut several) => {
+                several.0.push(state);
+                Self::Several(several)
+            }
+        }
+    }
+
+    /// Returns those that do not come from a file; none where all do.
+    fn without_file(self, file: &str) -> Option<Self> {
+        match self {
+            Self::One(state) => (*state.origin().file != *file).then_some(Self::One(state)),
+            Self::Several(mut several) => {
+                several.0.retain(|state| *state.origin().file != *file);
+                if several.0.len() > 1 {
+                    return Some(Self::Several(several));
+                }
+                several.0.pop().map(Self::One)
+            }
+        }
+    }
+}
+
 /// The desired states of one source, by file and by object.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct ManifestIndex {
-    files: BTreeMap<Arc<str>, FileFacts>,
-    states: HashMap<ObjectId, Vec<DesiredState>>,
+    files: BTreeMap<Arc<str>, IndexedFile>,
+    states: HashMap<ObjectId, DesiredStates>,
     /// The counts of the keys of `states` and of `lost_names`.
     object_counts: ObjectCounts,
     /// The number of findings in the files.
@@ -142,17 +238,16 @@ impl ManifestIndex {
         let mut touched = Vec::new();
         self.partly_understood.remove(file);
         self.unscoped.remove(file);
-        let before = self.files.remove(file);
+        let before = self.files.remove(file).map(IndexedFile::into_facts);
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
             self.findings -= old.diagnostics.len();
             self.disallowed -= old.disallowed.len();
             for id in ids(&old) {
-                if let Some(states) = self.states.get_mut(id) {
-                    states.retain(|state| state.origin().file != *file);
-                    if states.is_empty() {
-                        self.states.remove(id);
-                        self.object_counts.remove(id);
+                if let Some(states) = self.states.remove(id) {
+                    match states.without_file(file) {
+                        Some(others) => drop(self.states.insert(id.clone(), others)),
+                        None => self.object_counts.remove(id),
                     }
                 }
                 touched.push(id.clone());
@@ -166,11 +261,14 @@ impl ManifestIndex {
             for (id, state) in
                 objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
             {
-                let states = self.states.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
-                if states.is_empty() {
-                    self.object_counts.add(id);
-                }
-                states.push(state);
+                let states = match self.states.remove(id) {
+                    Some(others) => others.with(state),
+                    None => {
+                        self.object_counts.add(id);
+                        DesiredStates::One(state)
+                    }
+                };
+                self.states.insert(id.clone(), states);
                 touched.push(id.clone());
             }
             if facts.completeness != FileCompleteness::Complete {
@@ -179,7 +277,7 @@ impl ManifestIndex {
             if !facts.unscoped.is_empty() {
                 self.unscoped.insert(file.clone());
             }
-            self.files.insert(file.clone(), facts);
+            self.files.insert(file.clone(), IndexedFile::new(facts));
         }
         touched.sort();
         touched.dedup();
@@ -191,7 +289,7 @@ impl ManifestIndex {
 
     fn index_kept(&mut self, id: &ObjectId) {
         let is_kept = |state: &DesiredState| matches!(state, DesiredState::Object(desired) if desired.traits.prune_timing.is_kept());
-        if self.states.get(id).is_some_and(|states| states.iter().any(is_kept)) {
+        if self.states.get(id).is_some_and(|states| states.as_slice().iter().any(is_kept)) {
             self.kept.insert(id.clone());
         } else {
             self.kept.remove(id);
@@ -254,7 +352,7 @@ impl ManifestIndex {
     /// Returns the desired state of one object. An object that is in two places is unusable, and
     /// both are named.
     pub(crate) fn desired_state(&self, id: &ObjectId) -> Option<DesiredState> {
-        match self.states.get(id).map(Vec::as_slice) {
+        match self.states.get(id).map(DesiredStates::as_slice) {
             None | Some([]) => self.lost_names.get(id).cloned().map(DesiredState::Unusable),
             Some([state]) => Some(state.clone()),
             Some(several) => {
@@ -282,7 +380,8 @@ impl ManifestIndex {
     /// Returns the objects that the source names and may not have.
     pub(crate) fn disallowed(&self) -> impl Iterator<Item = &Arc<UnusableObject>> {
         let files = (self.disallowed > 0).then(|| self.files.values());
-        files.into_iter().flatten().flat_map(|facts| &facts.disallowed)
+        let others = files.into_iter().flatten().filter_map(|file| file.others.as_deref());
+        others.flat_map(|facts| &facts.disallowed)
     }
 
     /// Returns the first file that was not understood.
@@ -292,23 +391,26 @@ impl ManifestIndex {
 
     /// Returns whether a file was not understood that is no object of a root.
     pub(crate) fn has_unreadable_plain_file(&self) -> bool {
-        let is_partly =
-            |file| self.files.get(file).is_none_or(|facts| facts.completeness == FileCompleteness::Partial);
-        self.partly_understood.iter().any(is_partly)
+        let is_partly = |facts: &FileFacts| facts.completeness == FileCompleteness::Partial;
+        self.partly_understood.iter().any(|file| {
+            self.files.get(file).is_none_or(|indexed| indexed.others.as_deref().is_some_and(is_partly))
+        })
     }
 
     /// Returns the files with objects of a kind of unknown scope, and that kind.
     pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         let files = self.unscoped.iter().inspect(|_| lookup_counts::count(1));
         let files = files.filter_map(|file| self.files.get_key_value(file));
-        files.flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
+        let others = files.filter_map(|(file, indexed)| Some((file, indexed.others.as_deref()?)));
+        others.flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
     /// Returns all findings, file by file, those about objects that are defined twice included.
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
-        let mut found: Vec<Diagnostic> =
-            self.files.iter().flat_map(|(file, facts)| facts.all_findings(file)).collect();
-        for (id, states) in self.states.iter().filter(|(_, states)| states.len() > 1) {
+        let others = self.files.iter().filter_map(|(file, indexed)| Some((file, indexed.others.as_deref()?)));
+        let mut found: Vec<Diagnostic> = others.flat_map(|(file, facts)| facts.all_findings(file)).collect();
+        let several = self.states.iter().map(|(id, states)| (id, states.as_slice()));
+        for (id, states) in several.filter(|(_, states)| states.len() > 1) {
             for state in states {
                 let others = states.iter().map(DesiredState::origin).filter(|other| *other != state.origin());
                 let others = join_places(others, states.len() - 1);
@@ -338,6 +440,39 @@ fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_indexed_of_a_file_and_of_an_object_has_a_bound() {
+        assert!(size_of::<IndexedFile>() <= 24, "{}", size_of::<IndexedFile>());
+        assert!(size_of::<DesiredStates>() <= 16, "{}", size_of::<DesiredStates>());
+    }
+
+    #[test]
+    fn an_object_of_two_files_is_that_of_one_again_once_the_other_is_gone() {
+        let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "a");
+        let facts = |file: &str| {
+            let (gvk, origin) = (Gvk::new("", "v1", "ConfigMap"), ManifestOrigin::new(file.into(), 1, 1));
+            let unusable = UnusableObject { id: id.clone(), gvk, origin, reason: file.into() };
+            FileFacts { unusable: vec![Arc::new(unusable)], ..FileFacts::default() }
+        };
+        let mut index = ManifestIndex::default();
+        let mut check = |file: &str, facts: Option<FileFacts>, expected: Option<&str>| {
+            index.replace(&file.into(), facts);
+            let reason = index.desired_state(&id).map(|state| match state {
+                DesiredState::Unusable(unusable) => unusable.reason.to_string(),
+                DesiredState::Object(_) => panic!("it is usable"),
+            });
+            assert_eq!(reason.as_deref(), expected, "{file}");
+            assert_eq!(index.ids().count(), usize::from(expected.is_some()), "{file}");
+            assert_eq!(index.object_counts().kinds().count(), usize::from(expected.is_some()), "{file}");
+        };
+        check("a", Some(facts("a")), Some("a"));
+        check("b", Some(facts("b")), Some("it is defined 2 times: a:1 and b:1"));
+        check("c", Some(facts("c")), Some("it is defined 3 times: a:1 and b:1 and c:1"));
+        check("a", None, Some("it is defined 2 times: b:1 and c:1"));
+        check("c", None, Some("b"));
+        check("b", None, None);
+    }
 
     #[test]
     fn of_many_copies_of_an_object_each_names_a_few_others() {
@@ -381,7 +516,10 @@ mod tests {
         for number in 0..1000 {
             index.replace(&file(number), Some(facts(&file(number))));
         }
-        let kept = |index: &ManifestIndex| index.files.values().map(|facts| facts.diagnostics.len()).sum();
+        let kept = |index: &ManifestIndex| {
+            let others = index.files.values().filter_map(|indexed| indexed.others.as_deref());
+            others.map(|facts| facts.diagnostics.len()).sum()
+        };
         let expected: usize = MAX_SOURCE_FINDINGS + 1000 - MAX_SOURCE_FINDINGS / 200;
         assert_eq!((kept(&index), index.findings), (expected, expected));
         let found = index.diagnostics();

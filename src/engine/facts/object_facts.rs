@@ -1,10 +1,11 @@
 //! The facts about objects, and the indexes over them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use crate::engine::LiveObject;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
 use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::{FileFacts, LiveObject};
 use crate::object::{GroupKind, ObjectId, Revision};
 
 /// The entry and the live state of each object, with the objects that stand out by them.
@@ -33,6 +34,23 @@ pub(in crate::engine) struct ObjectFacts {
 }
 
 impl ObjectFacts {
+    /// Returns the copy of an identity that the entries have, so that all that is kept of an object
+    /// shares it; where they have none, this one.
+    pub(in crate::engine) fn shared_id(&self, id: &ObjectId) -> ObjectId {
+        self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone()
+    }
+
+    /// Makes the objects of a file share the identities of the entries.
+    pub(in crate::engine) fn share_ids(&self, facts: &mut FileFacts) {
+        for desired in &mut facts.objects {
+            if let Some((known, _)) = self.entries.get_key_value(&desired.id)
+                && let Some(desired) = Arc::get_mut(desired)
+            {
+                desired.id = known.clone();
+            }
+        }
+    }
+
     /// Indexes an object again by what sources want of it.
     pub(in crate::engine) fn index_target(&mut self, id: &ObjectId) {
         self.target_index.index(id, self.entries.get(id).map(|entry| &**entry));

@@ -72,6 +72,7 @@ impl Engine {
         id: &ObjectId,
         mut live: LiveObject,
     ) {
+        let id = &self.objects.shared_id(id);
         self.prove(id, &mut live);
         let listed = self.remove_expected(informer_group, id);
         let known = self.objects.informer_objects.get(id);
@@ -112,10 +113,9 @@ impl Engine {
         // The event may come before the answer to our own write, and means nothing else.
         let own = written && (accepted.is_none() || !is_workload(id));
         self.track_end(id, &live);
-        // One copy of the name for both tables.
-        let known = self.objects.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
+        let shared = self.objects.shared_id(id);
         self.note_release(id, &live);
-        let before = self.objects.informer_objects.insert(known, Box::new(live));
+        let before = self.objects.informer_objects.insert(shared, Box::new(live));
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
         self.track_intents(id);

@@ -7,22 +7,22 @@ use std::ops::{Index, IndexMut};
 ///
 /// Indexes each list that has one element for each source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(usize);
+pub struct SourceId(u32);
 
 impl SourceId {
     /// Returns the id of the source that was added after `position` others.
     pub const fn new(position: usize) -> Self {
-        Self(position)
+        Self(position as u32)
     }
 
     /// Returns the number of sources that were added before it.
     pub const fn position(self) -> usize {
-        self.0
+        self.0 as usize
     }
 
     /// Returns the ids of the first `count` sources.
     pub fn first(count: usize) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
-        (0..count).map(Self)
+        (0..count).map(Self::new)
     }
 }
 
@@ -36,13 +36,13 @@ impl<T> Index<SourceId> for Vec<T> {
     type Output = T;
 
     fn index(&self, id: SourceId) -> &T {
-        &self[id.0]
+        &self[id.position()]
     }
 }
 
 impl<T> IndexMut<SourceId> for Vec<T> {
     fn index_mut(&mut self, id: SourceId) -> &mut T {
-        &mut self[id.0]
+        &mut self[id.position()]
     }
 }
 
@@ -50,6 +50,6 @@ impl<T> Index<SourceId> for [T] {
     type Output = T;
 
     fn index(&self, id: SourceId) -> &T {
-        &self[id.0]
+        &self[id.position()]
     }
 }

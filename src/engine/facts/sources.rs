@@ -1,6 +1,6 @@
 //! A source as the engine knows it, and one reading of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,7 @@ pub(crate) struct SourceState {
     /// The number of live objects in its inventory.
     pub(in crate::engine) live_counts: ObjectCounts,
     /// Objects with which a change of the newest revision is not done.
-    pub(in crate::engine) unfinished: BTreeSet<ObjectId>,
+    pub(in crate::engine) unfinished: HashSet<ObjectId>,
     pub(in crate::engine) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     /// Objects that are named to whoever waits for an earlier wave: only when one of them is done
     /// are all asked again.
@@ -195,7 +195,7 @@ impl SourceState {
             rejected_objects: BTreeSet::new(),
             desired_counts: ObjectCounts::default(),
             live_counts: ObjectCounts::default(),
-            unfinished: BTreeSet::new(),
+            unfinished: HashSet::new(),
             waves: BTreeMap::new(),
             wave_blockers: BTreeSet::new(),
             prunes: CachedPruneDecisions::default(),

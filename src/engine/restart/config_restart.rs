@@ -308,7 +308,7 @@ impl Engine {
         desired: &DesiredObject,
         live: Option<&LiveObject>,
     ) -> Option<ConfigStamp> {
-        let shown = live.and_then(|live| live.config_stamp);
+        let shown = live.and_then(LiveObject::shown_config_stamp);
         let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         if desired.restart_references().is_none() {
             // An object that asks for no more restarts is not restarted for that either.
@@ -338,7 +338,7 @@ impl Engine {
         let (source, desired) = self.entry(id)?.target_content()?;
         desired.restart_references()?;
         let live = self.live_object(id).filter(|live| self.source_of(live) == Some(source))?;
-        let started = live.config_stamp.filter(|_| !self.is_left_alone(id))?;
+        let started = live.shown_config_stamp().filter(|_| !self.is_left_alone(id))?;
         let next = self.start_stamp(source, desired, Some(live))?;
         (next.template_hash() != started.template_hash()).then_some(next)
     }
@@ -395,14 +395,14 @@ impl Engine {
         let foreign = self.foreign_config(desired)?;
         let live = self.live_object(id);
         let data = self.start_stamp(source, desired, live)?.data;
-        let before = live.and_then(|live| live.config_stamp).map(|started| started.data);
+        let before = live.and_then(LiveObject::shown_config_stamp).map(|started| started.data);
         Some(ConfigRestart { data, foreign, before })
     }
 
     /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
     /// are started with.
     pub(in crate::engine) fn is_member_shown(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
+        let data = self.live_object(id).and_then(LiveObject::shown_config_stamp).map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
         same && member.content.is_some_and(|content| self.is_showing(id, content))
     }
@@ -452,7 +452,7 @@ impl Engine {
             self.is_unchanged_member(id, member)
                 || (member.restarted.is_some() && self.has_template_of_before(id))
         });
-        let started = self.live_object(id).and_then(|live| live.config_stamp).filter(|_| restarted);
+        let started = self.live_object(id).and_then(LiveObject::shown_config_stamp).filter(|_| restarted);
         let because = started
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
         let because = because.unwrap_or_default();
@@ -495,7 +495,7 @@ impl Engine {
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };
-        let Some(started) = self.live_object(id).and_then(|live| live.config_stamp) else { return };
+        let Some(started) = self.live_object(id).and_then(LiveObject::shown_config_stamp) else { return };
         let Ok(used) = self.used_data(desired, ConfigBasis::Target) else { return };
         let Ok((_, data)) = self.hash_data(&used) else { return };
         if desired.restart_references().is_some() && data == started.data {
@@ -537,7 +537,7 @@ impl LiveObject {
     /// Returns whether sending this would change what the pod template carries of data, as far as
     /// is known.
     pub(in crate::engine) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
-        match self.config_stamp {
+        match self.config_stamp.as_deref() {
             Some(shown) => shown.template_hash() != next.and_then(ConfigStamp::template_hash),
             None => self.has_config_hash() || next.and_then(ConfigStamp::template_hash).is_some(),
         }

@@ -381,7 +381,7 @@ impl Engine {
         let release = self.live_object(id).and_then(LiveObject::shown_release);
         let Some(release) = release else { return false };
         let entry = self.entry(id);
-        let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
+        let data = self.live_object(id).and_then(LiveObject::shown_config_stamp).map(|started| started.data);
         let same = |desired: &crate::engine::SharedDesiredObject| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.has_hash(release.hash)

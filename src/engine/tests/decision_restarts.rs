@@ -25,7 +25,7 @@ fn pinned(data: &str) -> ConfigStamp {
 
 /// Returns a workload that is wanted as it is, with the data that its pods were started with.
 fn started(config_stamp: Option<ConfigStamp>) -> Scene {
-    scene(&content(&workload("web"), 1)).with_live(|live| live.config_stamp = config_stamp)
+    scene(&content(&workload("web"), 1)).with_live(|live| live.config_stamp = config_stamp.map(Box::new))
 }
 
 fn starting(scene: Scene) -> Scene {
@@ -76,7 +76,7 @@ fn a_restart_waits_for_what_keeps_a_content_back_and_is_no_fight() {
 #[test]
 fn a_newer_content_restarts_pods_where_the_data_in_their_template_change_with_it() {
     let check = |before: Option<ConfigStamp>, next: Option<ConfigStamp>, expected: &str| {
-        let changed = same_template().with_live(|live| live.config_stamp = before);
+        let changed = same_template().with_live(|live| live.config_stamp = before.map(Box::new));
         changed.check_with(at(next), expected);
     };
     check(Some(stamp("1")), Some(stamp("2")), "Change 2 of r2, exact, restarts");
@@ -99,7 +99,7 @@ fn a_verdict_is_about_the_data_that_pods_were_started_with() {
     let complete = || started(Some(stamp("1"))).verified(FieldOwnership::Complete);
     complete().check_with(at(Some(stamp("1"))), "Compare");
     let same = complete().with(|scene| {
-        scene.entry.verified.as_mut().unwrap().config_stamp = Some(stamp("1"));
+        scene.entry.verified.as_mut().unwrap().config_stamp = Some(Box::new(stamp("1")));
     });
     same.check_with(at(Some(stamp("1"))), "Nothing");
 }

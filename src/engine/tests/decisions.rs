@@ -91,7 +91,7 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     };
     let verdict = |value_digest, cover| {
         let (content, overlay, config_stamp) =
-            (variant.hash(&desired), variant.overlay, variant.config_stamp);
+            (variant.hash(&desired), variant.overlay, variant.config_stamp.map(Box::new));
         VerifiedOwnership {
             content,
             overlay,

@@ -351,7 +351,7 @@ impl Harness {
         let verified = VerifiedOwnership {
             content,
             overlay,
-            config_stamp: variant.config_stamp,
+            config_stamp: variant.config_stamp.map(Box::new),
             managed_fields,
             value_digest,
             cover,

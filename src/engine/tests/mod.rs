@@ -31,6 +31,7 @@ mod holds;
 mod ignore;
 mod informer_groups;
 mod last_good;
+mod layout;
 mod lease_shares;
 mod ledger_recovery;
 mod linear;

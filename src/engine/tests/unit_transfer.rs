@@ -70,7 +70,7 @@ impl Process {
         let verified = VerifiedOwnership {
             content: variant.hash(content),
             overlay: variant.overlay,
-            config_stamp: variant.config_stamp,
+            config_stamp: variant.config_stamp.map(Box::new),
             managed_fields: live.our_fields.clone(),
             value_digest: live.value_digest,
             cover: FieldOwnership::Complete,

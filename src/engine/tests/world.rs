@@ -251,7 +251,7 @@ impl World {
                 ReplicaStatus { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or_else(all_ready) }
             }),
             overlay: thing.shown,
-            config_stamp: thing.config_stamp,
+            config_stamp: thing.config_stamp.map(Box::new),
             finished: false,
             deleting: false,
             prune_timing: PruneTiming::AfterUnit,
