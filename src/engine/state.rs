@@ -19,6 +19,7 @@ use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::trace::{SourceDeclaration, TraceCall, TraceRecorder, sorted};
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::object::{Gvk, ObjectId};
 
@@ -54,6 +55,8 @@ pub(crate) struct Engine {
     pub(super) configs: ConfigDataState,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
+    /// The trace of the calls, where they are recorded.
+    pub(super) trace: Option<Box<TraceRecorder>>,
 }
 
 impl Engine {
@@ -71,7 +74,10 @@ impl Engine {
 
     /// Adds a source and returns its number.
     pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        self.sources.add(source)
+        let call = self.begin_call(TraceCall::AddSource, None, &SourceDeclaration::from(&source));
+        let number = self.sources.add(source);
+        self.end_call(call, || number);
+        number
     }
 
     /// Returns a source by its number.
@@ -122,6 +128,14 @@ impl Engine {
 
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
+        let call = self.begin_call(TraceCall::TakeDirty, None, &());
+        let keys = self.take_marked();
+        self.end_call(call, || sorted(&keys).into_iter().cloned().collect::<Vec<_>>());
+        keys
+    }
+
+    /// Does the same as [`Engine::take_dirty`], as a part of another call.
+    pub(super) fn take_marked(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
         if self.wakes.has_dirty() {
             self.clear_memo();

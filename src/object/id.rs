@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// A kind without its version. The core group is the empty string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
@@ -45,7 +47,7 @@ impl fmt::Debug for GroupKind {
 }
 
 /// A kind in one version.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Gvk {
     /// API group, empty for the core group.
     pub group: Arc<str>,

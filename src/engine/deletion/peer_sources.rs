@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::rollout::rollback::rejection::Rejection;
@@ -32,7 +34,7 @@ const PARTIAL_WORD: &str = "partial";
 const DAEMON_WORD: &str = "daemon";
 
 /// The repository that a source follows, as others may follow it too.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RepositoryIdentity {
     /// It was not observed yet.
     #[default]
@@ -44,7 +46,7 @@ pub(crate) enum RepositoryIdentity {
 }
 
 /// The repository of a source, and the revision that it has read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceProgress {
     /// A folder, or nothing any more: no revision shows how far it is.
     #[default]
@@ -59,7 +61,7 @@ pub(crate) enum SourceProgress {
 }
 
 /// The objects that a source wants and does not have yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TakeoverRequests {
     /// These objects, by the hash of their names.
     Listed(BTreeSet<ContentHash>),
@@ -74,7 +76,7 @@ impl Default for TakeoverRequests {
 }
 
 /// Indicates whether the newest state of a source was read completely.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceCompleteness {
     /// All that it wants is known.
     #[default]
@@ -84,7 +86,7 @@ pub(crate) enum SourceCompleteness {
 }
 
 /// Indicates whether a daemon serves a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceService {
     /// Nobody observes it before the next pass.
     #[default]
@@ -94,7 +96,7 @@ pub(crate) enum SourceService {
 }
 
 /// The statement of one source to the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceStatement {
     /// The revision that it has read.
     pub progress: SourceProgress,
@@ -115,7 +117,7 @@ pub(crate) struct SourceStatement {
 }
 
 /// Another source of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerSource {
     /// Its name.
     pub name: Arc<str>,
@@ -130,7 +132,7 @@ pub(crate) struct PeerSource {
 }
 
 /// The reason for which the statement of a source is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub(crate) enum UnknownStatement {
     /// It has made none.
     #[error("it has not published its takeover requests yet")]

@@ -31,7 +31,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rejection {
     /// The contents, each with its last good one.
     pub unit: ReleaseUnit,
