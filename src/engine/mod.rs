@@ -177,7 +177,7 @@ pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
-pub(crate) use trace::{MAX_TRACE_LINE_BYTES, Replay, ReplayError, ReplayedCall, TraceChunk, TraceRecorder};
+pub(crate) use trace::{MAX_TRACE_LINE_BYTES, Replay, ReplayedCall, TraceChunk, TraceRecorder};
 pub(crate) use view::View;
 
 #[cfg(test)]

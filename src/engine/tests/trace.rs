@@ -11,7 +11,7 @@ use super::restart::{both, env, web as web_with_data};
 use super::world::{FIRST, SET, World, WorldObject, budget, config, desired, id, reading, workload};
 use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
-use crate::object::{ContentHash, ManifestOrigin, Object, ObjectId, Revision, hex_text};
+use crate::object::{Gvk, ManifestOrigin, Object, ObjectId, Revision, hex_text};
 
 /// More turns than a walk takes.
 const TURNS: usize = 30;

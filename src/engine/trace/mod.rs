@@ -18,5 +18,5 @@ mod stand_ins;
 pub(in crate::engine) use declarations::SourceDeclaration;
 pub(in crate::engine) use forms::{DecisionForm, EffectsForm, StatementQuestion, sorted};
 pub(crate) use recorder::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
-pub(in crate::engine) use recorder::{TraceCall, TracedCall};
-pub(crate) use replay::{Replay, ReplayError, ReplayedCall};
+pub(in crate::engine) use recorder::TraceCall;
+pub(crate) use replay::{Replay, ReplayedCall};
