@@ -49,9 +49,6 @@ const PROCESS_END_DEADLINE: Duration = Duration::from_millis(4500);
 /// The time limit for a credential plugin at the start, with a margin.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The time limit for the end of a trace on the disk.
-const TRACE_END_TIMEOUT: Duration = Duration::from_millis(300);
-
 /// The longest wait before a credential plugin that gave nothing is asked again.
 const MAX_CREDENTIALS_DELAY: Duration = Duration::from_secs(15);
 
@@ -181,14 +178,11 @@ async fn follow(
             Err(error) => break Err(error),
         }
     };
-    let Daemon { listener, share, trace, .. } = daemon;
+    let Daemon { listener, share, .. } = daemon;
     share.end(signals.end().time_left(LEASE_RELEASE_DEADLINE)).await;
     // The loop has ended and with it the only sender: what is left is written down.
     drop(listener);
     let _ = log.await;
-    if let Some(trace) = trace {
-        trace.close(TRACE_END_TIMEOUT);
-    }
     ended
 }
 
@@ -201,7 +195,9 @@ fn create_trace(file: &Path) -> Result<TraceWriter, CommandError> {
             format!("{}: the trace cannot be created: {}", file.display(), os_message(&error)),
         );
         match error.kind() {
-            io::ErrorKind::AlreadyExists => failed.hint("name a file that does not exist, or move this one away"),
+            io::ErrorKind::AlreadyExists => {
+                failed.hint("name a file that does not exist, or move this one away")
+            }
             _ => failed,
         }
     })

@@ -24,6 +24,9 @@ const MAX_WAITING_CHUNKS: usize = 4096;
 /// The maximum size of what waits for the disk, in bytes.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
+/// The time limit for what waits for the disk at the end.
+const END_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 300 });
+
 /// Indicates whether a trace goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceState {
@@ -105,14 +108,6 @@ impl TraceWriter {
         }
     }
 
-    /// Ends the trace, and waits for the disk for some time.
-    pub(crate) fn close(&self, patience: Duration) {
-        drop(self.lock_chunks().take());
-        let ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        // The sender is dropped, or the time is over.
-        let _ = ended.recv_timeout(patience);
-    }
-
     fn send(&self, lines: Vec<u8>) -> Result<(), String> {
         let bytes = lines.len();
         if self.0.size.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64 > MAX_TRACE_BYTES {
@@ -135,6 +130,16 @@ impl TraceWriter {
 
     fn lock_chunks(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<Vec<u8>>>> {
         self.0.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for the disk for some time: the process ends after it.
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        drop(self.chunks.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // The process goes on when the thread has ended, and when the time is over.
+        let _ = ended.recv_timeout(END_TIMEOUT);
     }
 }
 
@@ -166,7 +171,7 @@ mod tests {
         let writer = TraceWriter::create(&path).unwrap();
         assert_eq!(writer.write(chunk("one\n")), TraceState::Open);
         assert_eq!(writer.write(chunk("two\n")), TraceState::Open);
-        writer.close(Duration::from_secs(60));
+        drop(writer);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -200,7 +205,7 @@ mod tests {
         assert_eq!(writer.write(last), TraceState::Ended);
         assert!(writer.recorder().is_none());
         assert_eq!(writer.write(chunk("two\n")), TraceState::Ended);
-        writer.close(Duration::from_secs(60));
+        drop(writer);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
     }
 }

@@ -104,7 +104,7 @@ impl Engine {
     /// target is to be looked up. To be called at the beginning of each turn.
     pub(crate) fn poll_orders(&mut self, reach: OrderReach) -> Vec<UndoRequest> {
         let call = self.begin_call(TraceCall::PollOrders, None, &reach);
-        let requests = match reach {
+        let requests: Vec<UndoRequest> = match reach {
             OrderReach::All => {
                 self.carry_out_orders();
                 self.undo_requests().cloned().collect()

@@ -187,7 +187,7 @@ impl Engine {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
         }
     }

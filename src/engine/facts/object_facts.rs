@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::engine::LiveObject;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
 use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::facts::wakes::Wakes;
 use crate::object::{GroupKind, ObjectId, Revision};
 
 /// The entry and the live state of each object, with the objects that stand out by them.
@@ -30,6 +31,8 @@ pub(in crate::engine) struct ObjectFacts {
     pub(in crate::engine) proven_objects_by_revision: RevisionCounts,
     /// The keys of the seals, and the objects whose seal none of them proves.
     pub(in crate::engine) proofs: ReleaseProofs,
+    /// The objects that wait, and those that are to be decided about again.
+    pub(in crate::engine) wakes: Wakes,
 }
 
 impl ObjectFacts {

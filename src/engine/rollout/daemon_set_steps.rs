@@ -345,7 +345,7 @@ impl Engine {
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
             if (&rollout.progress_text, rollout.lacks) != (&progress_text, lacks) {
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
             (rollout.progress_text, rollout.lacks) = (progress_text, lacks);
             match due {

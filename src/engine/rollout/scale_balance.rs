@@ -241,7 +241,7 @@ impl Engine {
         };
         if correction.message != message {
             correction.message = message;
-            self.wakes.mark(id.clone());
+            self.objects.wakes.mark(id.clone());
         }
         let ScaleBalance::Scale(set, to, purpose) = balance else {
             if balance == ScaleBalance::Even {

@@ -13,8 +13,8 @@ use crate::engine::decide::decision::{
 };
 use crate::engine::effect::{ActingEffect, Effects, FailedRollout, RolloutReport};
 use crate::engine::{
-    ApplyVariant, PodToEvict, Reason, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId, SourceStatement, StuckPod,
-    Uid,
+    ApplyVariant, PodToEvict, Reason, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId,
+    SourceStatement, StuckPod, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 

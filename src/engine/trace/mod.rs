@@ -17,6 +17,6 @@ mod stand_ins;
 
 pub(in crate::engine) use declarations::SourceDeclaration;
 pub(in crate::engine) use forms::{DecisionForm, EffectsForm, StatementQuestion, sorted};
-pub(crate) use recorder::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
 pub(in crate::engine) use recorder::TraceCall;
+pub(crate) use recorder::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
 pub(crate) use replay::{Replay, ReplayedCall};

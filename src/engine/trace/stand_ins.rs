@@ -15,9 +15,6 @@ use crate::object::{ContentHash, hex_text};
 /// The fields that name the object which the others of a record are about.
 const ID_FIELDS: [&str; 3] = ["id", "of", "object"];
 
-/// The beginning of the id of a Secret.
-const SECRET_PREFIX: &str = "Secret/";
-
 /// The stand-ins of one trace.
 #[derive(Clone, Debug)]
 pub(super) struct StandIns {
@@ -61,12 +58,12 @@ impl StandIns {
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.put_by(key, item, subject)),
             Value::Object(fields) => {
-                let names_secret = ID_FIELDS.iter().any(|field| {
-                    fields.get(*field).and_then(Value::as_str).is_some_and(|id| id.starts_with(SECRET_PREFIX))
-                });
+                let names_secret = ID_FIELDS
+                    .iter()
+                    .any(|field| fields.get(*field).and_then(Value::as_str).is_some_and(is_secret_id));
                 let subject = if names_secret { Subject::Secret } else { subject };
                 for (name, field) in fields {
-                    let is_secret = name.starts_with(SECRET_PREFIX);
+                    let is_secret = is_secret_id(name);
                     self.put_by(key, field, if is_secret { Subject::Secret } else { subject });
                 }
             }
@@ -90,6 +87,11 @@ impl StandIns {
         }
         self.secret_hashes.contains(digits).then(|| keyed(key, HASH_MARK, digits))
     }
+}
+
+/// Returns whether a text begins as the id of an object whose kind is called Secret, in any group.
+fn is_secret_id(text: &str) -> bool {
+    text.strip_prefix("Secret").is_some_and(|rest| rest.starts_with(['/', '.']))
 }
 
 /// Returns the keyed hash of a hash, in as many digits.
@@ -129,6 +131,8 @@ mod tests {
             "/members/Secret~1shop~1login/content",
             true,
         );
+        check(json!({ "id": "Secret.example.org/shop/login", "hash": HASH }), "/hash", true);
+        check(json!({ "id": "SecretStore.example.org/shop/login", "hash": HASH }), "/hash", false);
         check(json!({ "id": "ConfigMap/shop/web", "hash": HASH }), "/hash", false);
         check(json!({ "id": "ConfigMap/shop/web", "digest": DIGEST }), "/digest", true);
         check(json!({ "id": "Secret/shop/login", "hash": "#a sentence" }), "/hash", false);

@@ -341,7 +341,7 @@ impl Engine {
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
-        self.wakes.mark(id.clone());
+        self.objects.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }
