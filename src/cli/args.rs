@@ -261,7 +261,7 @@ pub(crate) struct RunArgs {
     /// Decide everything, and write nothing
     #[arg(long, help_heading = "Source")]
     pub observe: bool,
-    /// Record what is decided from what, without secrets, in a new file for `rhumb debug replay`
+    /// Record each decision, and its facts, in a new file for `rhumb debug replay`
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::ConfigKey;
 use crate::engine::{TraceChunk, TraceRecorder};
 
-/// The maximum size of a trace, in bytes. Its beginning is needed, so nothing of it is rotated away.
+/// The maximum size of a trace, in bytes. Its beginning is needed, so nothing is rotated away.
 const MAX_TRACE_BYTES: u64 = 2 << 30;
 
 /// The maximum number of chunks that wait for the disk.
@@ -30,9 +30,9 @@ const END_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 60_000 } els
 /// Indicates whether a trace goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceState {
-    /// It does.
+    /// The trace goes on.
     Open,
-    /// It has ended, and why was logged.
+    /// The trace has ended, and why was logged.
     Ended,
 }
 

@@ -19,13 +19,13 @@ use crate::object::serial::count_instants_from;
 /// The reason for which a line cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReplayError {
-    /// It is no JSON of a call, or of a fact of this version.
+    /// The line is no JSON of a call, or of a fact of this version.
     #[error("not a line of a trace: {0}")]
     Json(#[from] serde_json::Error),
-    /// It comes before an engine is made.
+    /// The line comes before an engine is made.
     #[error("not the beginning of a trace: its first line makes an engine")]
     NoEngine,
-    /// Another version has written it.
+    /// Another version has written the trace.
     #[error("version {version} of rhumb has written it in form {form}, and this one reads form {TRACE_FORM}")]
     OtherForm {
         /// The version.
@@ -33,10 +33,10 @@ pub(crate) enum ReplayError {
         /// The form.
         form: u32,
     },
-    /// It has no time, and needs one.
+    /// The line has no time, and needs one.
     #[error("the time is missing")]
     NoTime,
-    /// It names a source or an informer group that was not declared.
+    /// The line names a source or an informer group that was not declared.
     #[error("{field} {number} was not declared before")]
     Undeclared {
         /// The field.
