@@ -162,7 +162,8 @@ wrong.";
 pub(super) const REPLAY: &str = "\
 Each fact of the trace is handed to the same decisions again, at the time that the trace says. The
 effects are printed, a line of JSON each. The first that differs from what the daemon has decided is
-reported as FILE:LINE, and nothing after it is replayed. No cluster is asked, and nothing is written.
+reported as FILE:LINE, and nothing after it is replayed. No cluster is asked, and nothing is
+written.
 
 Examples:
   rhumb run --config rhumb.yaml --trace trace.jsonl    record, until it is stopped
