@@ -35,7 +35,7 @@ mutants *flags=decisive:
 fuzz target="fuzz_tests":
     RHUMB_FUZZ_SECONDS=${RHUMB_FUZZ_SECONDS:-3600} cargo test --lib -- {{ target }}
 
-# What would change in the current cluster
+# Shows what would change in the current cluster
 diff source *flags:
     cargo run --quiet -- diff {{ source }} {{ flags }}
 

@@ -18,23 +18,23 @@ use super::notification::Notification;
 use crate::config::{UrlSource, is_sound};
 use crate::secret::Secret;
 
-/// One try takes no longer.
+/// The time limit of one attempt.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server that asks for a longer rest has this one.
+/// The longest pause that a server may ask for.
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 
 /// The reason for a failed delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DeliveryError {
-    /// It may be taken later.
+    /// A later attempt may succeed.
     Temporary {
         /// The reason, in words.
         why: String,
-        /// The rest that the server asks for, within bounds.
+        /// The pause that the server asks for, within bounds.
         after: Option<Duration>,
     },
-    /// It never will be.
+    /// No later attempt can succeed, for this reason.
     Permanent(String),
 }
 

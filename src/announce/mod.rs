@@ -22,8 +22,8 @@ use self::outbox::Outbox;
 use crate::config::{NotifyConfig, Recipient};
 use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
-/// The rests between the tries, in seconds: some ten minutes altogether. A recipient that asks for
-/// a longer rest gets it.
+/// The pauses between the attempts, in seconds: some ten minutes altogether. A recipient that asks
+/// for a longer pause gets it.
 const RETRY_DELAYS_SECONDS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
@@ -32,8 +32,8 @@ pub(crate) async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, rec
     announce_with(recipients, &recorder, &RETRY_DELAYS_SECONDS.map(Duration::from_secs)).await;
 }
 
-/// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or
-/// used. Reads them.
+/// Returns why nothing can be delivered to a recipient: its token or URL cannot be read or used.
+/// Reads the files of both.
 pub(crate) fn unusable(to: &Recipient) -> Option<String> {
     client::validate(&empty_notification(to))
         .err()
@@ -117,7 +117,7 @@ impl NotificationWorker {
     }
 }
 
-/// Hands out this, and what has come behind it.
+/// Hands out this event, and those that came after it.
 fn hand_out(
     workers: &[NotificationWorker],
     first: Arc<EventRecord>,
@@ -142,7 +142,7 @@ fn notification_for(recipient: &NotifyConfig, event: &EventRecord) -> Option<Not
     of_source.then(|| notification(&recipient.to, occasion, event)).flatten()
 }
 
-/// The notifications to one recipient. Says how many are left when nobody brings them any more.
+/// The notifications to one recipient. Logs how many are left when their delivery ends.
 struct PendingDeliveries {
     name: String,
     outbox: Arc<Outbox>,
@@ -163,7 +163,7 @@ impl Drop for PendingDeliveries {
     }
 }
 
-/// Brings notifications to one recipient, one after another.
+/// Delivers notifications to one recipient, one after another.
 async fn deliver_in_turn(
     mut left: PendingDeliveries,
     client: &NotificationClient,

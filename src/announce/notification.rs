@@ -34,7 +34,7 @@ pub(super) struct Notification {
 }
 
 impl Notification {
-    /// Returns whether nobody misses an older one after this one.
+    /// Returns whether it makes an older notification void.
     pub(super) fn supersedes(&self, older: &Self) -> bool {
         self.status.is_some() && self.status == older.status
     }
@@ -152,7 +152,7 @@ fn text(event: &EventRecord) -> String {
     format!("{}: {}{}{made}", event.source, object.unwrap_or_default(), event.message)
 }
 
-/// Returns the three characters that mean something to Slack.
+/// Escapes the three characters that mean something to Slack.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

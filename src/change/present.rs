@@ -35,7 +35,7 @@ pub(crate) fn present_pair(
     (Some(before), Some(after))
 }
 
-/// Takes out what no difference is about.
+/// Takes out the fields that no difference is to show.
 pub(super) fn drop_noise(object: &mut Value) {
     let Some(object) = object.as_object_mut() else { return };
     object.remove("status");

@@ -29,7 +29,7 @@ pub(super) struct SelectedSources {
 #[derive(Debug)]
 struct SourceOverride {
     files: UnrenderedFiles,
-    /// Indicates whether it is all of the source, or files of it.
+    /// Says whether objects that are missing in the files count as dropped by the source.
     prune: PrunePolicy,
 }
 

@@ -41,9 +41,8 @@ enum NameChoice {
     Taken(String),
 }
 
-/// Holds the name of the only source against the inventories that there are: it is a new name, or
-/// was this location's before. Without a `location` it is at its own. Returns what is to be
-/// reported.
+/// Checks the name of the only source against the inventories: it has to be new, or that of this
+/// location already. Without a `location` that of the source counts. Returns the notes to report.
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub(super) struct ClusterObjectFacts {
     paused: Option<(String, PauseIntent)>,
     hold: Option<HoldIntent>,
     rejection: Option<Rejection>,
-    /// The reason for which its pending deletion.
+    /// The reason for its pending deletion.
     pending: Option<String>,
     ledger: RolloutLedger,
     /// The command that mends the rollout ledger, where it cannot be read.

@@ -119,11 +119,12 @@ async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<H
     Ok(all.iter().filter(owned).map(line).collect())
 }
 
-/// Takes from a commit what it did not bring: controllers copy its annotation to whatever somebody
-/// makes of the workload.
+/// Clears the commit of each template that it did not bring: controllers copy its annotation to
+/// whatever others make of the workload.
 ///
-/// Of several templates of one content the newest was put back; where the workload is somebody's
-/// now, the one before. One with other pods than that was made of somebody's change.
+/// Of several templates with the hash of one content, the newest is the one that rhumb wrote. Where
+/// others have changed the workload since, it is the one before. A template with other pods than
+/// that one is the work of others.
 fn clear_foreign_commits(lines: &mut [HistoryLine], template: TemplateOwner) {
     let mut contents: Vec<&str> =
         lines.iter().map(|line| &*line.hash).filter(|hash| !hash.is_empty()).collect();

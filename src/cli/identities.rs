@@ -1,8 +1,8 @@
 //! The age identities that a source or a command may use.
 //!
-//! Of a service that is the source's own credential or the one for all, and of a command what
-//! `sops` itself would use. A source that is shown no credentials but those of its address has its
-//! own alone.
+//! A service uses the source's own credential, or the one for all sources. A command uses what
+//! `sops` itself would use. A source that gets only the credentials of its address uses its own
+//! alone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

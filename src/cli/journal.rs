@@ -24,22 +24,22 @@ use super::log_line::TextFields;
 /// The socket of the journal.
 const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
-/// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit
-/// in any.
+/// The bytes to which values are cut in an entry that is too long for one datagram. Four such
+/// values fit in any.
 const MAX_VALUE_BYTES: usize = 16 << 10;
 
-/// A journal that hangs delays a writer for so long.
+/// The longest time for which a journal that hangs delays a writer.
 const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// It is not waited for again before it has taken so many lines at once.
+/// The lines that it has to take at once before it is waited for again.
 const LINES_BEFORE_NEXT_WAIT: u32 = 100;
 
 /// The writer to the journal. Where that takes nothing any more, lines are lost and counted: the
 /// loop does not wait for them.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
-    /// Waits for room, as long as nothing is lost. There is one for both: each has room of its own
-    /// on its way.
+    /// Blocks until there is room, as long as no line is lost. It is the only socket: each one has
+    /// a buffer of its own.
     socket: UnixDatagram,
     /// The path, kept because another process may listen there later.
     path: PathBuf,

@@ -14,7 +14,7 @@ use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestI
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
-/// The objects of a file that count.
+/// Says how far a file with a faulty document is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadScope {
     /// All that can be known, also behind a document that does not parse.

@@ -114,13 +114,13 @@ impl std::fmt::Display for OrderSubject {
     }
 }
 
-/// Returns the identity of an intent: the time, and a random part.
+/// Returns a new token of an intent or order: the time, and a random part.
 pub(super) fn token() -> String {
     let random = RandomState::new().build_hasher().finish() & 0xffff;
     format!("{}-{random:04x}", Timestamp::now().as_millisecond())
 }
 
-/// Gives an order, which is a verb and its argument, and returns what came of it.
+/// Gives an order, which is a verb and its argument, and reports its outcome.
 pub(super) async fn give_order(
     session: &ClusterSession,
     name: &ObjectArgument,

@@ -99,7 +99,7 @@ pub(super) enum RightSubject {
         group: String,
         /// As `deployments`, or `pods/eviction`.
         resource: String,
-        /// These alone; none for all.
+        /// The names of the objects; none for all.
         names: Option<BTreeSet<String>>,
     },
     /// A path of the server.

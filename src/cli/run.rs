@@ -52,7 +52,7 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(90);
 /// The longest wait before a credential plugin that gave nothing is asked again.
 const MAX_CREDENTIALS_DELAY: Duration = Duration::from_secs(15);
 
-/// A cluster that has not answered for so long is one that is waited for.
+/// The silence after which a cluster counts as one to wait for.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The interval at which the kubeconfig is checked.

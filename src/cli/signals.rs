@@ -16,9 +16,9 @@ use crate::report::SystemdService;
 /// The action on SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangupAction {
-    /// It means to read the configuration again.
+    /// The configuration is read again.
     Reloads,
-    /// It means what it always does: the terminal is gone, and so is the program.
+    /// The program ends, as its terminal is gone.
     Ends,
 }
 

@@ -74,7 +74,7 @@ enum KeepReason {
     Asked,
     /// It has the label of the source, and no seal that proves who made it.
     Unproven,
-    /// This source requests it, whoever serves that, and whenever.
+    /// This other source requests it, be it served now or not.
     Requested(Arc<str>),
 }
 

@@ -4,11 +4,12 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 const FIRST_WATCH_BACKOFF: Duration = Duration::from_millis(800);
-/// A server that is down is asked often enough to be back in use soon after it is back.
+/// The longest pause while the server is down: it is in use again soon after it is back.
 const MAX_WATCH_BACKOFF_WHILE_DOWN: Duration = Duration::from_secs(8);
-/// A role that was granted, or a kind that is served again, is noticed within this.
+/// The longest pause otherwise: a role that was granted, or a kind that is served again, is noticed
+/// within it.
 const MAX_WATCH_BACKOFF: Duration = Duration::from_secs(15);
-/// A watch that lived so long proves that the trouble is over.
+/// The lifetime of a watch which proves that the trouble is over.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 /// The minimum lifetime of a watch. One that ends sooner counts as a failure, so that a server
 /// which cuts every watch is not asked in a loop.

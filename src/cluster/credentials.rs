@@ -10,7 +10,7 @@ type FileFingerprint = Option<(u64, u64, i64, i64, u64)>;
 /// The files that credentials come from, as they were right before they were read.
 pub(super) type CredentialFiles = BTreeMap<PathBuf, FileFingerprint>;
 
-/// No token is longer, in bytes: no server takes longer headers.
+/// The longest token, in bytes: no server takes longer headers.
 pub(super) const MAX_BEARER_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Returns whether a header can carry it.

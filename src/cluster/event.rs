@@ -28,9 +28,9 @@ const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 /// Indicates whether it needs a person's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
-    /// It is as it should be.
+    /// Nothing has to be done.
     Normal,
-    /// A person should.
+    /// A person should look at it.
     Warning,
 }
 

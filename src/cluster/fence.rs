@@ -67,7 +67,7 @@ impl LeaseTerms {
         TermStart(boot_time())
     }
 
-    /// Lets writes for a source pass for so long after a moment.
+    /// Lets writes for a source pass for this duration after a moment.
     pub(crate) fn extend(&self, source: &Arc<str>, from: TermStart, by: Duration) {
         let mut known = self.lock();
         let end = known.expires.entry(source.clone()).or_default();
@@ -93,7 +93,7 @@ impl LeaseTerms {
         known.in_flight.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
     }
 
-    /// Waits until no write for any of these sources is on its way, or for so long.
+    /// Waits until no write for any of these sources is on its way, or until the timeout.
     pub(crate) async fn wait_until_idle(&self, sources: &[Arc<str>], timeout: Duration) {
         let rest = async {
             loop {

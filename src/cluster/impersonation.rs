@@ -38,9 +38,9 @@ impl fmt::Display for ServiceAccount {
 /// The user as whom the kubeconfig itself acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Impersonation {
-    /// Nobody else.
+    /// Its own user.
     None,
-    /// Its user has an `as`: those headers would take the place of ours.
+    /// The user of its `as`: those headers would take the place of ours.
     Other,
 }
 

@@ -26,11 +26,11 @@ use crate::heartbeat::{Heartbeat, WATCH_PREFIX};
 use crate::object::ObjectId;
 use crate::object::annotations;
 
-/// After so many failed watches in a row the kind is listed again, whatever the failures were.
+/// The failed watches in a row after which the kind is listed again, whatever the failures were.
 const MAX_FAILED_WATCHES: u32 = 5;
-/// After so many streaming lists that never ended the kind is read in pages.
+/// The streaming lists without an end after which the kind is read in pages.
 const MAX_STREAM_FAULTS: u32 = 2;
-/// A watch that lived so long was sound, however it ended.
+/// The lifetime of a watch that was sound, however it ended.
 const HEALTHY_WATCH_LIFETIME: Duration = Duration::from_secs(30);
 /// One event of an informer.
 #[derive(Debug)]

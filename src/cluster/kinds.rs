@@ -200,7 +200,7 @@ impl Cluster {
     /// Asks the server which kinds it serves, and its version: three calls. A group whose own server
     /// does not answer makes only that group unknown.
     ///
-    /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
+    /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails
     /// completely on one broken group, or drops the mark that says so.
     ///
     /// # Errors

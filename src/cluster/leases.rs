@@ -51,9 +51,9 @@ pub(crate) struct LeaseRecord {
 /// The kind of write to a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseWrite<'a> {
-    /// This one holds it, for so long.
+    /// This holder has it, for this duration.
     Renew(&'a str, Duration),
-    /// Nobody does.
+    /// Nobody has it.
     Release,
 }
 

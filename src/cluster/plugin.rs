@@ -27,7 +27,7 @@ use super::error::ClusterFault;
 /// The environment that the service manager sets for this process and none of its children.
 const SERVICE_VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
-/// No answer is longer, in bytes.
+/// The longest answer, in bytes.
 const MAX_PLUGIN_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// The time limit for output after its end: a process that it left behind may hold its pipes open.
@@ -47,7 +47,7 @@ struct ExecCredentialStatus {
     client_key_data: Option<String>,
 }
 
-/// Indicates whether it may talk to whoever sits there.
+/// Indicates whether the plugin may ask a person at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PluginInteraction {
     Allowed,
@@ -195,8 +195,8 @@ async fn read_answer(
     if (bytes.len() as u64) < MAX_PLUGIN_OUTPUT_BYTES { Ok(()) } else { Err(unreadable_fault()) }
 }
 
-/// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a
-/// reader.
+/// Reads its standard error to the end, so that it never waits for a reader. Keeps the beginning
+/// alone.
 async fn read_complaints(
     stderr: Option<impl AsyncRead + Unpin>,
     bytes: &mut Vec<u8>,

@@ -21,7 +21,7 @@ use crate::object::ObjectId;
 /// of thousands needs few calls.
 const LIST_PAGE_SIZE: &str = "500";
 const PAGE_SIZE: usize = 500;
-/// Up to so many names are asked for one by one.
+/// The most names that are asked for one by one.
 const MAX_SINGLE_READS: usize = 2;
 
 /// The forms of an answer that hold only metadata.

@@ -43,10 +43,10 @@ const MIN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// A text that does not say how often something may be done again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalError {
-    /// It is no length of time.
+    /// The text is no length of time.
     #[error(transparent)]
     NotADuration(#[from] ParseDurationError),
-    /// It is hardly one.
+    /// The interval is too short to leave a pause.
     #[error(
         "{0} is too short: whoever is asked so often has no pause; 1s is the least, and 1m is often enough"
     )]

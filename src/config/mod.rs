@@ -198,9 +198,9 @@ pub enum Recipient {
 /// A URL, or the file that holds it. A webhook's path is often its password: `Debug` shows none.
 #[derive(Clone, PartialEq, Eq)]
 pub enum UrlSource {
-    /// It itself.
+    /// The URL itself.
     Url(String),
-    /// A file.
+    /// The file that holds the URL.
     File(PathBuf),
 }
 
@@ -273,10 +273,10 @@ pub struct SourceConfig {
 /// Indicates whether a source writes to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SourceMode {
-    /// It does.
+    /// It writes.
     #[default]
     Enforce,
-    /// It does everything but that.
+    /// It decides everything, and writes nothing.
     Observe,
 }
 

@@ -48,7 +48,7 @@ fn columns() -> Value {
 fn object() -> Value {
     json!({
         "type": "object",
-        "description": "What a cluster should show: the manifests of a git repository or a directory.",
+        "description": "The desired state of a cluster: the manifests of a git repository or a directory.",
         "required": ["spec"],
         "properties": {
             "apiVersion": { "type": "string" },
@@ -92,7 +92,7 @@ fn spec() -> Value {
             "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
             "render": one_of(
                 &["auto", "none", "kustomize", "helm"],
-                "What is rendered before it is read. Left out: auto, each folder with a kustomization or a chart.",
+                "The folders that are rendered before they are read. Left out: auto, each folder with a kustomization or a chart.",
             ),
             "helm": helm(),
             "namespace": matching(LABEL_PATTERN, "The namespace of objects that name none. Left out: default."),
@@ -110,25 +110,25 @@ fn spec() -> Value {
                 "maxProperties": 256,
             },
             "substituteFrom": substitute_from(),
-            "prune": switch("Whether what the source no longer names is deleted. Left out: true."),
+            "prune": switch("Deletes an object that the source no longer names. Left out: true."),
             "adopt": one_of(
                 &["never", "if-unowned", "always"],
-                "Whether objects that exist already are taken over. Left out: if-unowned.",
+                "Adopts an object that exists already. Left out: if-unowned.",
             ),
             "optOut": one_of(
                 &["allowed", "denied"],
-                "Whether an annotation that somebody puts on a live object, for example rhumb.dev/hold, may keep it from being changed and repaired. Left out: allowed.",
+                "Lets an annotation on a live object, for example rhumb.dev/hold, keep it from being changed and repaired. Left out: allowed.",
             ),
             "blastRadius": {
-                "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
+                "description": "The most that may be pruned without a person's confirmation: a count (10), a percentage (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
-            "pruneDelay": matching(DURATION_PATTERN, "For so long other sources of the cluster may take over what this one drops, before that is deleted; only where there are others. Left out: 30s."),
+            "pruneDelay": matching(DURATION_PATTERN, "The time in which other sources of the cluster may take over an object that this one drops, before it is deleted. It applies where there are other sources. Left out: 30s."),
             "budget": narrowing(),
-            "observe": switch("Whether everything is done but the writes. Left out: false."),
+            "observe": switch("Decides everything and writes nothing. Left out: false."),
             "deletionPolicy": one_of(
                 &["Orphan", "Delete"],
-                "What becomes of the source's objects when this object is deleted: they stay as they are, or are deleted first. Left out: Orphan.",
+                "The fate of the objects when this Source is deleted: Orphan leaves them as they are, Delete deletes them first. Left out: Orphan.",
             ),
         },
         "x-kubernetes-validations": [{
@@ -142,7 +142,7 @@ fn helm() -> Value {
     let list = |description: &str| json!({ "type": "array", "maxItems": 256, "items": { "type": "string" }, "description": description });
     json!({
         "type": "object",
-        "description": "What the charts of the source are rendered with.",
+        "description": "The settings with which the charts of the source are rendered.",
         "properties": {
             "release": text("The name of the release. Left out: that of each chart's folder."),
             "namespace": matching(LABEL_PATTERN, "The namespace of the release, and of its objects that name none. Left out: that of the source."),
@@ -156,7 +156,7 @@ fn helm() -> Value {
             "apiVersions": list("The versions and kinds that charts are given besides those that helm knows. Left out: those of the cluster."),
             "generated": one_of(
                 &["refuse", "once"],
-                "What becomes of values that a chart makes up anew at each render. Left out: refuse.",
+                "Values that a chart makes up anew at each render: refuse does not render the chart, once makes them once and leaves them alone. Left out: refuse.",
             ),
             "skipSchemaValidation": {
                 "type": "boolean",
@@ -189,13 +189,13 @@ fn git() -> Value {
 fn verify() -> Value {
     json!({
         "type": "object",
-        "description": "What its commits must show before they are followed. Left out: nothing, or what `customSources.verify` asks for.",
+        "description": "The signatures that commits must carry before they are followed. Left out: none, or those of `customSources.verify`.",
         "required": ["keys"],
         "properties": {
             "keys": matching(LABEL_PATTERN, "The keys whose signatures count: one of the names under `customSources.keys` of the configuration."),
             "mode": one_of(
                 &["head", "range"],
-                "Which commits must be signed: the newest, or each since the one that was accepted last. Left out: head.",
+                "The commits that must be signed: the newest (head), or each since the one that was accepted last (range). Left out: head.",
             ),
         },
     })
@@ -208,12 +208,12 @@ fn allow() -> Value {
     };
     json!({
         "type": "object",
-        "description": "What the source may have at all, whatever its manifests say. What is not allowed is refused by name, and neither written, read nor deleted.",
+        "description": "The most that the source may have, whatever its manifests say. An object that is not allowed is refused by name, and neither written, read nor deleted.",
         "properties": {
             "namespaces": list(LABEL_PATTERN, "The namespaces of its objects. Left out: any."),
             "kinds": list(KIND_PATTERN, "Their kinds: apps/Deployment, ConfigMap for one without a group, apps/* for all of a group. Left out: any."),
             "clusterScoped": {
-                "description": "Which objects it may have that live in no namespace: true, false, or a list of kinds, for example [Namespace]. Left out: none where namespaces are named, else any.",
+                "description": "Cluster-scoped objects that it may have: true, false, or a list of kinds, for example [Namespace]. Left out: none where namespaces are named, else any.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
         },
@@ -223,7 +223,7 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own plain manifests; a ConfigMap that does not is read from the cluster.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own plain manifests; a ConfigMap that is not there is read from the cluster.",
         "maxItems": 64,
         "items": {
             "type": "object",
@@ -237,7 +237,7 @@ fn substitute_from() -> Value {
                     "description": "The name.",
                 },
                 "namespace": matching(LABEL_PATTERN, "The namespace. Left out: that of objects that name none."),
-                "optional": switch("Whether it may be missing. Left out: false."),
+                "optional": switch("Accepts that the object is missing. Left out: false."),
             },
         },
     })
@@ -248,7 +248,7 @@ fn interval() -> Value {
         "type": "string",
         "pattern": DURATION_PATTERN,
         "maxLength": 64,
-        "description": "How often the repository is asked, 1s at the least. Left out: 1m.",
+        "description": "The interval at which a remote repository is polled, at least 1s. Left out: 1m.",
         "x-kubernetes-validations": [{
             "rule": "duration(self) >= duration('1s')",
             "message": "interval must be at least 1s (for example 1m)",
@@ -263,13 +263,13 @@ fn narrowing() -> Value {
         "properties": {
             "maxWorkloads": count("Workloads whose pods are being replaced at a time."),
             "maxUnavailable": {
-                "description": "Pods that may be unavailable at a time: a number, or a share.",
+                "description": "Pods that may be unavailable at a time: a number, or a percentage.",
                 "x-kubernetes-int-or-string": true,
             },
             "startsPerMinute": count("Rollouts that may begin in any minute."),
-            "soak": matching(DURATION_PATTERN, "For so long a workload must be healthy before its rollout counts as a success."),
-            "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without any progress."),
-            "onFailure": one_of(&["rollback", "quarantine"], "What follows from a rollout that fails."),
+            "soak": matching(DURATION_PATTERN, "The time that a workload must stay available before its rollout counts as a success."),
+            "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without progress."),
+            "onFailure": one_of(&["rollback", "quarantine"], "The action after a failed rollout: rollback puts the last good content back, quarantine leaves the failed one and waits for a person."),
         },
     })
 }
@@ -280,10 +280,10 @@ fn status() -> Value {
         "properties": {
             "observedGeneration": { "type": "integer", "format": "int64" },
             "revision": text("The revision in force."),
-            "objects": { "type": "integer", "description": "How many objects it has." },
+            "objects": { "type": "integer", "description": "The number of its objects." },
             "phases": {
                 "type": "object",
-                "description": "How many of them are in each phase.",
+                "description": "The number of its objects in each phase.",
                 "additionalProperties": { "type": "integer" },
             },
             "conditions": {

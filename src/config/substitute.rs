@@ -137,9 +137,9 @@ pub struct VariableHolder {
 /// Indicates whether a source is rendered without an object that holds variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableHolderNeed {
-    /// It is not: the object must be there.
+    /// The object must be there.
     Required,
-    /// It is, without the variables of the object.
+    /// The source is rendered without the variables of a missing object.
     Optional,
 }
 

@@ -78,7 +78,7 @@ pub(super) struct ContentOrigin {
     pub(super) decrypter: Arc<Decrypter>,
 }
 
-/// With the size of each file.
+/// Files that were parsed last, each with its size in bytes.
 type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.

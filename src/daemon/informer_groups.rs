@@ -12,7 +12,7 @@ use crate::object::GroupKind;
 /// The informers of a kind, by namespace; that of the whole cluster under none.
 type InformersByNamespace = BTreeMap<Option<Arc<str>>, Informer>;
 
-/// One that watches.
+/// The informers of one account and its namespaces.
 pub(super) struct InformerGroup {
     pub(super) cluster: Cluster,
     /// The namespaces that it watches; none for all.

@@ -32,7 +32,7 @@ const LOCATION_SEPARATOR: &str = " and ";
 /// The maximum number of locations that are named.
 const MAX_LOCATIONS: usize = 8;
 
-/// Data key with the deletions that wait for a person: one line an object.
+/// Data key with the pending deletions: one line an object.
 pub(super) const PENDING_PRUNES_KEY: &str = "pending-prunes";
 
 /// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
@@ -106,7 +106,7 @@ impl PendingPrune {
     }
 }
 
-/// Returns the deletions that wait for a person, as the inventory records them.
+/// Returns the pending deletions, as the inventory records them.
 pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
@@ -180,8 +180,8 @@ fn unlisted_text(engine: View<'_>, source: SourceId, known: Option<&InventoryObj
     Some(recorded.unwrap_or_else(now))
 }
 
-/// Returns the deletions of a source that wait for a person, and the number of those that have no
-/// room in the list.
+/// Returns the pending deletions of a source, and the number of those that have no room in the
+/// list.
 fn list_pending(engine: View<'_>, source: SourceId, max_bytes: usize) -> [(&'static str, Option<String>); 2] {
     let waiting = engine.prune_decisions(source).filter_map(|(id, decision)| match decision {
         PruneDecision::Confirm(why) => {
@@ -476,9 +476,9 @@ pub(super) struct InventoryStore {
 /// Indicates whether an inventory was made from the source's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryOrigin {
-    /// Only the inventory shows it.
+    /// Nothing but the inventory itself tells.
     Unknown,
-    /// It was, as far as this process has seen it, whatever becomes of the inventory.
+    /// It was, as this process has seen. That stays so whatever becomes of the inventory.
     Local,
 }
 

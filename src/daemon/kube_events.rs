@@ -14,10 +14,10 @@ use self::correlate::{EventCorrelator, EventWrite, EventWriteVerb};
 use crate::cluster::{AccessDenial, Cluster, ClusterError, ClusterFault, LeaseTerms, RetryAdvice};
 use crate::report::{EventRecorder, LosslessSubscription};
 
-/// A namespace in which the user may make no Events is not tried again for so long.
+/// The pause before a namespace in which the user may make no Events is tried again.
 const DENIED_RETRY_DELAY: Duration = Duration::from_mins(10);
 
-/// A server in trouble is not tried again for so long.
+/// The pause before a server in trouble is tried again.
 const OUTAGE_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Writes the events that a recorder keeps and receives, as long as it is polled. It begins as soon

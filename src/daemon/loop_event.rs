@@ -51,7 +51,8 @@ pub(super) enum LoopEvent {
     Repository(SourceId, RepositoryIdentity),
     /// The renders of a source depend on the versions that the cluster serves.
     VersionsUsed,
-    /// A source was checked after the reading of this number, and all that is new was reported.
+    /// A source was checked after the reading with this observation number, and its changes were
+    /// reported.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
     ContentsRead(Vec<(ObjectId, ContentRef, Option<SharedDesiredObject>)>),

@@ -34,7 +34,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The reason word of a source that could not be opened.
 const FAILED_REASON: &str = "Failed";
 
-/// A finalizer that may not be written is tried again after so long.
+/// The pause before a finalizer that may not be written is tried again.
 const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind of source that a status is about.

@@ -55,7 +55,7 @@ const MAX_OPERATION_DURATION: Duration = Duration::from_mins(25);
 pub(super) enum SourceTaskRequest {
     /// Read all again, as the scope of kinds is known now that was not.
     ReadAgain,
-    /// Check whether there is anything new, after the reading of this number.
+    /// Check whether there is anything new, after the reading with this observation number.
     CheckAfter(u64),
     /// The record of the accepted revision.
     VerificationRecord(VerificationRecord),
@@ -529,7 +529,7 @@ enum SourceOperation {
     SavePins,
     /// Everything is read again.
     ReadAgain,
-    /// A check is asked for, after the reading of this number.
+    /// A check is asked for, after the reading with this observation number.
     CheckAfter(u64),
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),

@@ -62,9 +62,9 @@ pub(crate) enum WriteMode {
 /// Indicates whether a decision is carried out now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is.
+    /// It is carried out now.
     Admitted,
-    /// It is not, and the object is decided about again later.
+    /// It is not carried out: the object is decided about again later.
     Deferred,
 }
 

@@ -66,9 +66,9 @@ pub(crate) struct WantedWatches {
 /// Indicates whether a watch is to be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum WatchState {
-    /// It is.
+    /// The watch is to be open.
     Open,
-    /// It is not.
+    /// The watch is to be closed.
     Closed,
 }
 

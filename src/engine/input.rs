@@ -42,7 +42,8 @@ pub(crate) enum Input {
     Read { source: SourceId, reading: SourceReading },
     /// A source cannot be read.
     Unreadable { source: SourceId, why: Arc<str> },
-    /// A source was checked after the reading of this number, and what was found was read.
+    /// A source was checked after the reading with this observation number, and its changes were
+    /// read.
     Checked { source: SourceId, reading: u64 },
     /// The repository that a source follows.
     Repository { source: SourceId, repository: RepositoryIdentity },

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A Lease that nobody has renewed for so long is free.
+/// The time without a renewal after which a Lease is free.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(10);
 
 /// The interval at which a held Lease is renewed.
@@ -26,7 +26,7 @@ pub(crate) const LEASE_LIST_INTERVAL: Duration = Duration::from_secs(1);
 /// ends again at once.
 const NEWCOMER_DELAY: Duration = Duration::from_secs(10);
 
-/// The Lease of a replica that has been silent for so long is removed.
+/// The silence of a replica after which its Lease is removed.
 const STALE_LEASE_AGE: Duration = Duration::from_mins(2);
 
 /// The state of a Lease. Any change of it is a sign of life of its holder.

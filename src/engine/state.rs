@@ -203,15 +203,15 @@ impl Engine {
         self.sources[source].prunes.mark_stale();
     }
 
-    /// Returns the last number that a reading or an observation got. A reading gets one where it
+    /// Returns the last observation number. A reading gets one where it
     /// removes an object from the desired state of its source, or is the first of its source.
     /// Another source may have the object in a revision that has not been read yet.
     pub(super) fn last_observation_number(&self) -> u64 {
         self.sources.last_observation_number()
     }
 
-    /// Records that a source was checked after a reading of this number, and that what was found
-    /// was read.
+    /// Records that a source was checked after the reading with this observation number, and that
+    /// the changes found were read.
     pub(super) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
         self.complete_observation(source, reading);
@@ -282,7 +282,7 @@ impl Engine {
         self.complete_changes();
     }
 
-    /// Does what the last change has left to do.
+    /// Begins the rollbacks that are ready, divides the budget, and judges prunes that are stale.
     pub(super) fn complete_changes(&mut self) {
         self.requeue_config_consumers();
         self.begin_rollbacks();

@@ -1,5 +1,5 @@
 //! Encrypted files among those that a root reads: which its program gets in the open, and which as
-//! they are. Their codes are checked as they are in git.
+//! they are. Their MACs are checked as they are in git.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,9 @@ pub(super) fn open_inputs<T: FileTree>(
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
-        seals.into_iter().for_each(|seal| keys.add(seal));
+        for seal in seals {
+            keys.add(seal);
+        }
         inputs.files.insert(path.clone(), plaintext);
     }
     if keys.len() > MAX_OPENED_FILES {
@@ -140,7 +142,7 @@ pub(super) fn require_clear<T: FileTree>(closure: &Closure, files: &T) -> Result
 }
 
 /// Checks what was rendered, and seals the Secrets in it where files were opened. Each encrypted
-/// value must be as it is in a file of the root whose code fits, and be beside the metadata that
+/// value must be as it is in a file of the root whose MAC fits, and be beside the metadata that
 /// opens it.
 ///
 /// # Errors

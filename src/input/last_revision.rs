@@ -38,9 +38,9 @@ pub(super) enum RememberedRoot {
 pub(super) enum RenderAttempt {
     /// Something has changed.
     Commit,
-    /// Nothing has, and the last pass left roots over.
+    /// Nothing has changed, and the last pass left roots over.
     Rest,
-    /// Nothing has, and a root was interrupted.
+    /// Nothing has changed, and a root was interrupted.
     Retry,
 }
 

@@ -18,7 +18,7 @@ const FOLDER_PREFIX: &str = "rhumb-open-";
 const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// The place in memory that every Linux has.
 const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
-/// A start of another process may take a new folder for one that was left behind.
+/// The attempts to make a folder: a process that starts may take a new one for a leftover.
 const CREATION_ATTEMPTS: usize = 3;
 
 /// A folder in memory that is this process's own.

@@ -24,7 +24,7 @@ const MAX_PASS_DURATION: Duration = Duration::from_secs(30);
 pub(super) enum RootHistory {
     /// It rendered.
     Rendered,
-    /// It ran out of time, in so many passes by now.
+    /// It ran out of time, in a number of passes by now.
     Stopped {
         /// Its last outcome.
         last: Box<RenderedRoot>,

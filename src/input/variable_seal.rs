@@ -112,7 +112,9 @@ impl HolderReading {
                     // A ConfigMap beside them stays closed: its values may be put in anywhere.
                     bodies.retain(|body| !is_wanted(body));
                     bodies.extend(opened.into_iter().filter(is_wanted));
-                    seals.into_iter().for_each(|seal| self.keys.add(seal));
+                    for seal in seals {
+                        self.keys.add(seal);
+                    }
                 }
                 Err(found) => self.faults.push(*found),
             }

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// Returns the beginning of a text, of at most so many bytes.
+/// Returns the beginning of a text, of at most `most` bytes.
 pub(crate) fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// Returns a text of at most so many bytes, and of a longer one its beginning and its end. The end
-/// counts more: what is wrong with something is said behind its name.
+/// Returns a text of at most `most` bytes, and of a longer one its beginning and its end. The end
+/// counts more: a fault is named behind the name of its subject.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();

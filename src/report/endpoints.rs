@@ -19,13 +19,13 @@ const OTHER_SOURCE_LABEL: &str = "other";
 /// The reason for a rejected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestRejection {
-    /// They call it by a name that is not its own.
+    /// The client uses a host name that is not rhumb's own.
     Name,
-    /// Another site's page asks.
+    /// A page of another site asks.
     Site,
-    /// They do not know the token.
+    /// The client does not know the token.
     Token,
-    /// They have as many connections as one may have.
+    /// The client has as many connections as one may have.
     Connections,
 }
 

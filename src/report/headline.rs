@@ -12,8 +12,7 @@ use crate::object::{Revision, count_text};
 /// The maximum number of sources named; of more, only their number.
 const MAX_NAMED_SOURCES: usize = 3;
 
-/// An API server that has not answered for so long is reported: one answer that is lost is no
-/// news.
+/// The silence of the API server after which it is reported: one answer that is lost is no news.
 pub(crate) const SILENCE_THRESHOLD: Duration = Duration::from_secs(5);
 
 /// Says since when the API server has answered nothing.

@@ -23,7 +23,7 @@ const MAX_KEPT_EVENTS: usize = 512;
 /// The number of events after which a slow listener misses some, and learns that.
 const MAX_LISTENER_LAG: usize = 1024;
 
-/// A message is cut to so many bytes: the API server takes no longer one in an Event.
+/// The bytes to which a message is cut: the API server takes no longer one in an Event.
 const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.
@@ -39,21 +39,21 @@ pub(crate) enum EventReason {
     RecordUnreadable,
     /// The pods of a workload are being replaced.
     RolloutStarted,
-    /// They are replaced, and healthy.
+    /// The pods of a workload are replaced, and healthy.
     RolloutSucceeded,
-    /// They do not come up.
+    /// The new pods of a workload do not come up.
     RolloutFailed,
     /// A failed unit was put back to its last good content.
     RolledBack,
-    /// Somebody else's change was undone.
+    /// A change by others was undone.
     DriftRepaired,
-    /// Deletions wait for a person.
+    /// Deletions wait for a confirmation.
     PruneWaiting,
     /// Somebody else has, or changes again and again, what a source wants.
     Conflict,
     /// Somebody's annotation on a live object takes it out of our hands.
     OptedOut,
-    /// It no longer does.
+    /// Such an annotation no longer takes an object out of our hands.
     OptOutEnded,
     /// A desired object is refused until a person changes something.
     Refused,

@@ -22,10 +22,10 @@ const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The least time between two status lines.
 const STATUS_LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The status line is cut to so many bytes.
+/// The bytes to which the status line is cut.
 const MAX_STATUS_LINE_BYTES: usize = 1024;
 
-/// Each part of it is cut to so many, so that the others are seen too.
+/// The bytes to which each part of it is cut, so that the others are seen too.
 const MAX_STATUS_PART_BYTES: usize = 512;
 
 /// The way to the service manager. Without one, all that is reported is lost on purpose.
@@ -129,12 +129,12 @@ struct ServiceState {
 /// Indicates whether the manager waits to hear that the service is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ReadyState {
-    /// It does, and the service is not.
+    /// The manager waits, and the service is not up.
     #[default]
     Starting,
-    /// It does, and the service is: it could not be reported yet.
+    /// The manager waits, and the service is up: it could not be told yet.
     Unsent,
-    /// It knows.
+    /// The manager was told.
     Sent,
 }
 

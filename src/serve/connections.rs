@@ -27,7 +27,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A request's head is never larger, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// After a failure to accept, as when no file descriptor is free, for so long none is tried.
+/// The pause after a failure to accept, as when no file descriptor is free.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// An open place.

@@ -22,7 +22,7 @@ use crate::report::{EventRecord, EventRecorder};
 /// too.
 const MAX_LISTENERS: usize = 16;
 
-/// After so long without any event a comment shows that the connection is still open.
+/// The time without any event after which a comment shows that the connection is still open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time for which a client that lost its connection waits before it connects again, in

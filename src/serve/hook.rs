@@ -30,7 +30,7 @@ use crate::object::hex_bytes;
 use crate::report::WebhookOutcome;
 use crate::secret::{Mac, Secret, is_there};
 
-/// A body is never larger, in bytes.
+/// The largest body of a webhook, in bytes.
 const MAX_WEBHOOK_BYTES: usize = 1 << 20;
 
 /// The longest time that a body may take.
@@ -40,11 +40,11 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const RATE_PER_SOURCE: (u32, u32) = (10, 1);
 const RATE_OF_ALL_SOURCES: (u32, u32) = (50, 10);
 
-/// Sources share so many counts, by their names: whether there is a source of a name shows in
-/// nothing.
+/// The number of counters that sources share by their names: no answer shows whether there is a
+/// source of a name.
 const RATE_BUCKETS: usize = 64;
 
-/// Headers with the code of the body in hexadecimal digits, and what is before those.
+/// Headers with the MAC of the body in hexadecimal digits, and the text before these.
 ///
 /// GitHub; Bitbucket; Gitea; Forgejo: as their documentation of webhooks has it.
 const SIGNATURE_HEADERS: [(&str, &str); 4] = [
@@ -57,7 +57,7 @@ const SIGNATURE_HEADERS: [(&str, &str); 4] = [
 /// The header in which GitLab sends the secret itself.
 const GITLAB_TOKEN_HEADER: &str = "x-gitlab-token";
 
-/// The sources that this process does not serve.
+/// The processes that serve the other sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnservedSources {
     /// Nobody.
@@ -101,7 +101,7 @@ impl WebhookReceiver {
         self.of_one.get(count).is_some_and(|limiter| limiter.check().is_ok()) && self.of_all.check().is_ok()
     }
 
-    /// Returns the secret for a source, one that nobody knows where there is none; none where no
+    /// Returns the secret for a source, or one that nobody knows where it has none. None where no
     /// source has any.
     fn secret_of(&self, source: &str) -> Option<Secret> {
         let common = self.secret.as_deref().filter(|file| has_any(file))?;
@@ -220,7 +220,7 @@ fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<
     }
 }
 
-/// Returns the code of a body, of which nothing is kept.
+/// Returns the MAC of a body, of which nothing is kept.
 async fn body_code(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac, ErrorResponse> {
     let too_large = || ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());

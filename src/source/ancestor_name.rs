@@ -17,7 +17,7 @@ pub(super) struct AncestorName<'a> {
 /// A step of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AncestorStep {
-    /// Goes to the first parent so many times.
+    /// Goes to the first parent this number of times.
     First(usize),
     /// Goes to the parent of this number, which counts from 1.
     Parent(usize),

@@ -36,8 +36,8 @@ pub(super) enum RootTreatment {
 }
 
 /// Compares two trees. None where more than the files' contents differ (an ignore file, a refused
-/// file), so that only a comparison of both whole lists is right. Of each tree at most so many
-/// entries are looked at.
+/// file), so that only a comparison of both whole lists is right. Looks at a bounded number of
+/// entries of each tree.
 pub(super) fn compare(
     objects: &ObjectStores,
     old: Oid,

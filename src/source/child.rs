@@ -96,7 +96,7 @@ pub(super) enum ChildPeer<'a> {
     Network(TransportPolicy),
     /// A folder of objects in a repository on this host, which others may write.
     Host(&'a Path),
-    /// Nobody.
+    /// The child talks to nobody.
     Nobody,
 }
 

@@ -1,5 +1,5 @@
-//! The names of manifests, of folders to enter, and of refused entries: one judgement for trees and
-//! for disks.
+//! The names of manifests, of folders to enter, and of refused entries: one rule for trees and for
+//! disks.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,5 +1,4 @@
-//! Where the revisions of a source come from: their parents, and those that are called by a part of
-//! an id.
+//! The history of a source's revisions: their parents, and those that a part of an id names.
 
 use git2::{ErrorCode, Oid};
 

@@ -26,9 +26,9 @@ pub(super) enum CommitRange {
 /// Indicates whether one commit is in the history of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ancestry {
-    /// It is, or is that very commit.
+    /// The newer commit comes after the older one, or is that very commit.
     Descends,
-    /// It is not.
+    /// The newer commit does not come after the older one.
     Diverged,
     /// Not enough of the history is here to know.
     Unknown,

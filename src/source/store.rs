@@ -33,9 +33,9 @@ use super::store_usage::{self, ObjectWriter, StoreUsage, pack_bytes};
 const STORE_NAME: &str = "revisions.git";
 /// The prefix of pins: `refs/rhumb/keep/<id>`.
 const PINS_PREFIX: &str = "refs/rhumb/keep/";
-/// Each fetch leaves a pack (fsck on receive keeps even small ones as packs).
+/// The packs that may gather. Each fetch leaves one, as fsck on receive keeps even small ones.
 const MAX_PACKS: usize = 50;
-/// Loose objects in one of 256 folders: about 4,000 in all.
+/// The loose objects that may gather in one of 256 folders: about 4,000 in all.
 const MAX_LOOSE_OBJECTS: usize = 16;
 
 /// One source's own repository.
@@ -490,7 +490,7 @@ impl RevisionStore {
         Box::pin(IncomingRepository::of(self).maintain(lock)).await;
     }
 
-    /// Does the same as [`RevisionStore::maintain`] for itself, now. Returns whether it succeeded.
+    /// Packs and drops now, however little has gathered. Returns whether that succeeded.
     pub(super) async fn try_maintain_now(&self, lock: &StateLock) -> bool {
         self.usage.forget();
         let steps: [&[&str]; 3] =

@@ -382,19 +382,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     let site = TestNamespace::new("sops-holder");
     let identity = Identity::new();
     let holder = |value: &str| identity.encrypt(&yaml::secret("tokens", "TOKEN", value));
-    let in_list = yaml::secret("listed", "password", "x-${TOKEN}");
-    let repo = Repo::new(&[
-        ("tokens.yaml", holder(CANARY)),
-        ("plain.yaml", yaml::secret("plain", "password", "x-${TOKEN}")),
-        ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
-        ("app/secret.yaml", yaml::secret("rendered", "password", "${TOKEN}")),
-        ("list.yaml", format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", indented(&in_list))),
-        ("top/kustomization.yaml", "helmCharts: [{name: part, releaseName: a}]\n".to_owned()),
-        ("top/charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n".to_owned()),
-        ("top/charts/part/templates/secret.yaml", yaml::secret("of-chart", "password", "${TOKEN}")),
-        ("shown.yaml", yaml::config_map("shown", "key", "${TOKEN}")),
-        ("other.yaml", yaml::config_map("other", "key", "one")),
-    ]);
+    let repo = repository_with_variables(holder(CANARY));
     let Renderers { kustomize, helm } = Renderers::find().unwrap();
     let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
     let text = site.configuration(repo.path(), &programs);
@@ -439,14 +427,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
     daemon.stop();
     assert!(!daemon.full_log().contains(CANARY));
-    // Its beginning, whatever follows: three bytes are four signs of base64.
-    let begins = STANDARD.encode(&CANARY[..CANARY.len() / 3 * 3]);
-    let prefixed = format!("x-{CANARY}");
-    let begins_prefixed = STANDARD.encode(&prefixed[..prefixed.len() / 3 * 3]);
-    assert!(STANDARD.encode(&second).starts_with(&begins));
-    for form in [CANARY, &begins, &begins_prefixed] {
-        assert_absent(site.state.path(), form);
-    }
+    assert_no_beginning_of_canary(site.state.path());
     let stored = git_objects(site.state.path());
     for name in ["plain", "listed", "app-rendered", "of-chart"] {
         assert!(stored.contains(&format!("\"name\":\"{name}\"")), "{name} is not stored as it was rendered");
@@ -463,6 +444,35 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
         [("app-rendered", &second), ("of-chart", &second), ("listed", &format!("x-{second}"))]
     {
         assert_eq!(password(&site, name), expected(value), "{name}");
+    }
+}
+
+/// Returns a repository whose Secrets use a variable of an encrypted one, in each way that there is.
+fn repository_with_variables(holder: String) -> Repo {
+    let in_list = yaml::secret("listed", "password", "x-${TOKEN}");
+    Repo::new(&[
+        ("tokens.yaml", holder),
+        ("plain.yaml", yaml::secret("plain", "password", "x-${TOKEN}")),
+        ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
+        ("app/secret.yaml", yaml::secret("rendered", "password", "${TOKEN}")),
+        ("list.yaml", format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", indented(&in_list))),
+        ("top/kustomization.yaml", "helmCharts: [{name: part, releaseName: a}]\n".to_owned()),
+        ("top/charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n".to_owned()),
+        ("top/charts/part/values.yaml", "{}\n".to_owned()),
+        ("top/charts/part/templates/secret.yaml", yaml::secret("of-chart", "password", "${TOKEN}")),
+        ("shown.yaml", yaml::config_map("shown", "key", "${TOKEN}")),
+        ("other.yaml", yaml::config_map("other", "key", "one")),
+    ])
+}
+
+/// Asserts that no text below a folder begins as the canary does, whatever follows: three bytes are
+/// four signs of base64.
+fn assert_no_beginning_of_canary(folder: &Path) {
+    let begins = STANDARD.encode(&CANARY[..CANARY.len() / 3 * 3]);
+    let prefixed = format!("x-{CANARY}");
+    let begins_prefixed = STANDARD.encode(&prefixed[..prefixed.len() / 3 * 3]);
+    for form in [CANARY, &begins, &begins_prefixed] {
+        assert_absent(folder, form);
     }
 }
 

@@ -1,12 +1,21 @@
 //! The form of comments: short sentences that open with what they are about.
 
+use std::path::Path;
+
 use crate::prose::{MOST_WORDS_OF_A_SENTENCE, Sentence, sentences, words};
-use crate::tree::{FOLDERS, sources};
+use crate::tree::{FOLDERS, Source, files, read, sources};
 use crate::{none, rust};
 
 /// Openings that keep the reader waiting for the subject, or leave it to be guessed.
-const RELATIVE_OPENINGS: [&str; 7] =
-    ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Who ", "Whoever "];
+const RELATIVE_OPENINGS: [&str; 8] =
+    ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Which ", "Who ", "Whoever "];
+
+/// Files and folders whose comments begin with `#`: units, manifests, settings and scripts.
+const PLACES_OF_HASH_COMMENTS: [&str; 8] =
+    [".cargo", ".ci", "Cargo.toml", "deny.toml", "dist/deb", "examples", "justfile", "systemd"];
+
+/// Sources whose strings are texts for people: descriptions of keys, and parts of man pages.
+const FILES_WITH_TEXTS: [&str; 2] = ["src/cli/generate/manual.rs", "src/config/schema.rs"];
 
 /// First words that end as a verb in the third person does, and are none.
 const NO_VERBS: [&str; 48] = [
@@ -75,30 +84,76 @@ fn comment_sentences(text: &str) -> Vec<Sentence> {
     sentences(&comments.join("\n"))
 }
 
+/// Returns the text of a comment's line that begins with `#`; none of code that is shown in it.
+fn hash_comment(line: &str) -> Option<&str> {
+    let text = line.trim_start().strip_prefix('#')?;
+    let is_code = text.starts_with(['!', '#', '[']) || text.starts_with("  ");
+    (!is_code).then(|| text.trim())
+}
+
+/// Returns the text of a line of YAML or JSON that describes something to people.
+fn description(line: &str) -> Option<&str> {
+    let (key, text) = line.split_once(": ")?;
+    let is_text = ["description", "summary"].contains(&key.trim_matches([' ', '"', '-']));
+    is_text.then(|| text.trim_matches([' ', '"', '\'', ',']))
+}
+
+/// Returns the sentences of the comments and descriptions of a unit, a manifest or a script.
+fn hash_comment_sentences(text: &str) -> Vec<Sentence> {
+    let comments: Vec<&str> = text.lines().map(|line| hash_comment(line).unwrap_or_default()).collect();
+    let mut found = sentences(&comments.join("\n"));
+    for (number, line) in text.lines().enumerate() {
+        let described = sentences(description(line).unwrap_or_default()).into_iter();
+        found.extend(described.map(|one| Sentence { line: number + 1, ..one }));
+    }
+    found
+}
+
+/// Returns every sentence that explains code or settings, with its file.
+fn explanations() -> Vec<(String, Sentence)> {
+    let mut found = Vec::new();
+    for file in sources(&FOLDERS) {
+        found.extend(comment_sentences(&file.text).into_iter().map(|one| (file.path.clone(), one)));
+    }
+    let has_hashes = |file: &Source| {
+        let extension = Path::new(&file.path).extension().and_then(|extension| extension.to_str());
+        !matches!(extension, Some("rs" | "md"))
+    };
+    for file in files(&PLACES_OF_HASH_COMMENTS).into_iter().filter(has_hashes) {
+        found.extend(hash_comment_sentences(&file.text).into_iter().map(|one| (file.path.clone(), one)));
+    }
+    found
+}
+
+/// Returns whether a sentence keeps the reader waiting for its subject; a question may.
+fn is_relative(sentence: &str) -> bool {
+    let is_question = sentence.trim_end().ends_with('?');
+    !is_question && RELATIVE_OPENINGS.iter().any(|opening| sentence.starts_with(opening))
+}
+
 #[test]
 fn sentences_of_comments_are_short() {
-    let mut broken = Vec::new();
-    for file in sources(&FOLDERS) {
-        let long = comment_sentences(&file.text)
-            .into_iter()
-            .filter(|one| words(&one.text) > MOST_WORDS_OF_A_SENTENCE);
-        broken.extend(long.map(|one| format!("{}:{}: {}", file.path, one.line, one.text)));
-    }
+    let long = explanations().into_iter().filter(|(_, one)| words(&one.text) > MOST_WORDS_OF_A_SENTENCE);
+    let broken = long.map(|(path, one)| format!("{path}:{}: {}", one.line, one.text)).collect();
     none("a sentence of a comment has at most 25 words", broken);
 }
 
 #[test]
 fn no_sentence_of_a_comment_opens_with_a_relative_clause() {
-    let mut broken = Vec::new();
-    for file in sources(&FOLDERS) {
-        let relative = |one: &Sentence| {
-            let is_question = one.text.trim_end().ends_with('?');
-            !is_question && RELATIVE_OPENINGS.iter().any(|opening| one.text.starts_with(opening))
-        };
-        let found = comment_sentences(&file.text).into_iter().filter(relative);
-        broken.extend(found.map(|one| format!("{}:{}: {}", file.path, one.line, one.text)));
-    }
+    let relative = explanations().into_iter().filter(|(_, one)| is_relative(&one.text));
+    let broken = relative.map(|(path, one)| format!("{path}:{}: {}", one.line, one.text)).collect();
     none("a sentence names its subject first", broken);
+}
+
+#[test]
+fn no_text_for_people_opens_with_a_relative_clause() {
+    let mut broken = Vec::new();
+    for path in FILES_WITH_TEXTS {
+        let texts = rust::strings(&read(path));
+        let relative = texts.iter().flat_map(|text| sentences(text)).filter(|one| is_relative(&one.text));
+        broken.extend(relative.map(|one| format!("{path}: {}", one.text)));
+    }
+    none("a text names its subject first", broken);
 }
 
 /// Returns the first lines of the docs of functions, each with its number.
@@ -166,4 +221,21 @@ fn comments_are_distinguished_from_code() {
     check("/// One, and\n/// on. Two\nfn a() {}\n", &[(1, "One, and on. "), (1, "Two ")]);
     check("fn a() {\n    // One.\n}\n", &[(2, "One. ")]);
     check("//! One\n//!\n//! Two\n", &[(1, "One "), (3, "Two ")]);
+}
+
+#[test]
+fn comments_with_hashes_are_distinguished_from_settings() {
+    fn check(text: &str, expected: &[(usize, &str)]) {
+        let expected: Vec<Sentence> =
+            expected.iter().map(|(line, text)| Sentence { line: *line, text: (*text).to_owned() }).collect();
+        assert_eq!(hash_comment_sentences(text), expected, "{text}");
+    }
+    check("#!/bin/sh\n# One, and\n# on. Two\nrun # no\n", &[(2, "One, and on. "), (2, "Two ")]);
+    check("a: 1\n  # One:\n#   run it\n# Two.\n", &[(2, "One: "), (4, "Two. ")]);
+    check("description: 'One. Two'\n", &[(1, "One. "), (1, "Two ")]);
+    check("a: {\n  \"description\": \"One.\",\n", &[(2, "One. ")]);
+    check("- summary: One\n  description: Two\n", &[(1, "One "), (2, "Two ")]);
+    check("a: What is no description\n", &[]);
+    assert!(is_relative("What is shown. ") && is_relative("Which are shown "));
+    assert!(!is_relative("What is shown? ") && !is_relative("Shows what is there. "));
 }

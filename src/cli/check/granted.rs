@@ -44,7 +44,7 @@ impl DeniedAccess {
     }
 }
 
-/// Asks of each who acts, in its name, what it may do.
+/// Asks for the rights of each account, in the name of that account.
 pub(super) async fn check_permissions(
     cluster: &Cluster,
     actors: &AccountRights,
@@ -67,7 +67,7 @@ pub(super) async fn check_permissions(
     }
 }
 
-/// One whose rights are asked about.
+/// An account whose rights are asked about.
 struct CheckedAccount<'a> {
     cluster: Cluster,
     rights: &'a Rights,

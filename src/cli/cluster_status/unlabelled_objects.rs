@@ -22,7 +22,7 @@ pub(super) struct UnlabelledObjects {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns the reason for which an object is not settled whose label is gone.
+/// Returns why an object without its label is not settled.
 pub(super) fn reason() -> String {
     format!(
         "somebody took its label {PART_OF} off: a source that wants it puts that back, and none prunes it before"

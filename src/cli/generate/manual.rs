@@ -31,7 +31,7 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
         "FILES",
         &[
             ("/etc/rhumb/rhumb.yaml", "The configuration of rhumb.service; see rhumb.yaml(5)."),
-            ("/etc/rhumb/kubeconfig", "How rhumb.service reaches the cluster. Only root needs to read it."),
+            ("/etc/rhumb/kubeconfig", "The kubeconfig of rhumb.service. Only root needs to read it."),
             ("/etc/rhumb/NAME/", "The same two files for the instance rhumb@NAME.service."),
             ("/run/rhumb/rhumb.sock", "The socket that rhumb status asks. It takes no orders."),
             ("/var/lib/rhumb/", "Caches. Losing them costs a fetch, never an object."),
@@ -41,7 +41,7 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
         "ENVIRONMENT",
         &[
             ("KUBECONFIG", "The kubeconfig, where no flag and no file names one."),
-            ("STATE_DIRECTORY", "Where caches live; systemd sets it."),
+            ("STATE_DIRECTORY", "The folder of caches; systemd sets it."),
             ("RHUMB_SOCKET", "The socket of the daemon, for run and for the commands that ask it."),
             (
                 "RUNTIME_DIRECTORY",
@@ -56,8 +56,8 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
                 "CREDENTIALS_DIRECTORY",
                 "A folder with ssh-key, known-hosts and git-credentials for git servers.",
             ),
-            ("NOTIFY_SOCKET, WATCHDOG_USEC", "How systemd hears of it."),
-            ("RUST_LOG", "What is logged, in the form of --log-level."),
+            ("NOTIFY_SOCKET, WATCHDOG_USEC", "The socket and the interval of heartbeats; systemd sets them."),
+            ("RUST_LOG", "The level of the log, in the form of --log-level."),
             ("NO_COLOR", "Nothing is coloured."),
         ],
     ),
@@ -75,8 +75,8 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
             ),
             (
                 "The socket",
-                "It belongs to the group adm, whose members may read the journal too. Whoever may connect learns the \
-                 names of objects and why they are not settled, and can change nothing.",
+                "It belongs to the group adm, whose members may read the journal too. A client of it learns the names \
+                 of objects and why they are not settled, and can change nothing.",
             ),
         ],
     ),

@@ -57,8 +57,8 @@ impl CursorMove {
         })
     }
 
-    /// Returns the line that a move leads to, from this one, with so many lines a page and this
-    /// last line.
+    /// Returns the line that a move leads to from the line `here`. A page has `page` lines, and the
+    /// last line is `last`.
     fn from(self, here: usize, page: usize, last: usize) -> usize {
         let steps = match self {
             Self::Lines(lines) => lines,

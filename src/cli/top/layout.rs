@@ -5,7 +5,7 @@ use super::panes::{ALL_PANES, Pane, PaneItem};
 /// With fewer rows for all panes, one alone is shown.
 const MIN_ROWS_FOR_ALL_PANES: u16 = 14;
 
-/// From so many rows on, the header has two.
+/// The rows of the screen from which on the header has two.
 const MIN_ROWS_FOR_TALL_HEADER: u16 = 16;
 
 /// The number of lines that each pane has below its title before one gets more.

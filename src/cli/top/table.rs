@@ -16,10 +16,10 @@ const CURSOR_MARK: &str = "\u{25b8}";
 const CURSOR_COLUMNS: usize = 2;
 const CELL_GAP: usize = 2;
 
-/// The last cell is given so many columns before anything else is cut.
+/// The columns that the last cell gets before anything else is cut.
 const MIN_LAST_CELL_COLUMNS: usize = 20;
 
-/// The name is cut to so many before anything is left out, and then to so few.
+/// The columns to which the name is cut before anything is left out, and after that.
 const NAME_COLUMNS: [usize; 2] = [28, 12];
 
 /// The lines of a table.

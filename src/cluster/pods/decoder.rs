@@ -15,7 +15,7 @@ use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, lenient_
 use crate::engine::{Readiness, ResourceVersion, Uid, grace_period};
 use crate::object::{GroupKind, ObjectId};
 
-/// Longer messages are cut.
+/// The characters to which messages are cut.
 const MAX_POD_MESSAGE_CHARS: usize = 400;
 
 /// The decoder of records of one type.

@@ -23,9 +23,9 @@ use crate::object::ObjectId;
 
 /// The time within which changes are reported together.
 const COALESCE_WINDOW: Duration = Duration::from_millis(20);
-/// Pods that are missing for so long are worth asking for the controller's words.
+/// The time for which pods are missing before the Events of their controller are read.
 const MISSING_PODS_DELAY: Duration = Duration::from_millis(250);
-/// News that wait to be taken over.
+/// The changes that may wait to be taken over.
 const CHANNEL_CAPACITY: usize = 64;
 
 /// A lookup of the newest revision at a generation.

@@ -22,8 +22,8 @@ const MAX_EVENT_BURST: u32 = 25;
 /// Then one each.
 const EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After so many different messages about the same within [`SIMILARITY_WINDOW`], the next count as
-/// one.
+/// The different messages about one object and reason within [`SIMILARITY_WINDOW`] after which the
+/// next count as one.
 const MAX_SIMILAR_EVENTS: usize = 10;
 const SIMILARITY_WINDOW: Duration = Duration::from_mins(10);
 
@@ -62,12 +62,12 @@ struct WaitingEvent {
     attempts: u32,
 }
 
-/// Indicates whether an Event is there already.
+/// The way in which an Event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventWriteVerb {
-    /// It is made.
+    /// It is created.
     Create,
-    /// It is, and happened again.
+    /// It is there, and its count goes up.
     Patch,
 }
 
@@ -252,8 +252,8 @@ impl EventCorrelator {
         event_name(occurrence.id.name(), self.number)
     }
 
-    /// Returns whether so many different things were said of an object lately that this is only one
-    /// more of them.
+    /// Returns whether [`MAX_SIMILAR_EVENTS`] different messages about an object and reason came
+    /// lately, so that this one counts as one more of them.
     fn is_one_of_many(&mut self, id: &ObjectId, reason: EventReason, message: &str, now: Instant) -> bool {
         let over = |at: &Instant| now.duration_since(*at) >= SIMILARITY_WINDOW;
         if self.similar.len() >= MAX_REMEMBERED_EVENTS {

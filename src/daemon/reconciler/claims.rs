@@ -39,7 +39,7 @@ const _: () = assert!(
 );
 /// The interval of reads where others share it, so that the status covers them.
 const SHARED_READ_INTERVAL: Duration = Duration::from_secs(15);
-/// A process that ends tries so many times to leave its claims in order.
+/// The attempts of a process that ends to leave its claims in order.
 const MAX_FINAL_TRIES: u32 = 5;
 
 /// The state of the rollout ledger's ConfigMap.

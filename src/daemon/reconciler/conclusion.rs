@@ -231,5 +231,5 @@ impl Reconciler {
     }
 }
 
-/// After so many failures in a row a pass no longer waits for an object.
+/// The failures in a row after which a pass no longer waits for an object.
 const MAX_FAILURES_IN_PASS: u32 = 5;

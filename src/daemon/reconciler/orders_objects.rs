@@ -57,11 +57,11 @@ impl OrderStore {
 /// The state of an orders object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OrdersState {
-    /// Nothing: it was never read, or not since it went.
+    /// It was never read, or not since it went.
     Unread,
     /// It does not exist.
     Absent,
-    /// It says this.
+    /// It exists, with this content.
     Present(OrdersObject),
 }
 

@@ -19,8 +19,8 @@ use crate::report::{
 /// It is made anew at most this often.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Objects that are being worked on go first, for so long at most: a summary of everything takes
-/// longer than a write does.
+/// The longest delay of a summary for objects that are being worked on: a summary of everything
+/// takes longer than a write does.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 /// The shortest time between two writes of a source's ConfigMap: each change is a write.

@@ -27,7 +27,7 @@ pub(super) struct WriteWindow {
 }
 
 impl WriteWindow {
-    /// Returns a window for one write at first, and for so many at most.
+    /// Returns a window for one write at first, and for `concurrency` writes at most.
     pub(super) fn new(concurrency: usize) -> Self {
         Self {
             in_flight: 0,

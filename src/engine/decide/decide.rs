@@ -1,8 +1,10 @@
-//! The decision about one object: a pure function of the facts.
+//! The decision about one object. Its core is a pure function of the facts.
 //!
-//! `Engine::decide` gathers the facts, calls the pure `decide`, and passes its decision through
-//! filters. Each may turn a write into a wait, a lookup or a dry run, and none makes a write.
-//! Some also note requests in the engine, for example for a slot of the budget:
+//! `Engine::decide` completes what the last change left to do (`complete_changes`), and gathers the
+//! facts. It calls the pure `decide`, and passes its decision through filters.
+//!
+//! Each filter may turn a write into a wait, a lookup or a dry run, and none makes a write. Some
+//! also note requests in the engine, for example for a slot of the budget:
 //!
 //! | filter | file | holds back, adds or notes |
 //! |---|---|---|
@@ -193,7 +195,7 @@ impl Engine {
     }
 }
 
-/// Decides about one object.
+/// Decides about one object by the facts alone.
 pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
     if let Observation::Pending(reason) = &input.observation {
         return Decision::wait(reason.clone());

@@ -50,9 +50,9 @@ pub(crate) enum ApplyPurpose {
 /// Indicates whether a write may restart pods that are available now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RestartRisk {
-    /// It does not.
+    /// No pod restarts.
     Absent,
-    /// As far as can be known without asking the server, it may.
+    /// Pods may restart, as far as can be known without asking the server.
     Possible,
 }
 
@@ -184,7 +184,7 @@ pub(crate) enum ReplicaOwner {
 /// Indicates whether the sources that want one object act as one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompetingAccounts {
-    /// They do, or there is only one.
+    /// All act as one account, or there is only one source.
     Same,
     /// One of them may lack rights that another one has.
     Different,

@@ -156,7 +156,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
     }
 }
 
-/// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
+/// Returns the pause after the repairs so far: short where a repair costs no pod, the whole window
 /// where each restarts some.
 pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** counts in tests alone, and decides nothing.
 
-/// Counts so many lookups.
+/// Counts this number of lookups.
 #[cfg(not(test))]
 #[inline]
 pub(in crate::engine) const fn count(_lookups: usize) {}
@@ -19,7 +19,7 @@ mod counting {
         static LOOKUPS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Counts so many lookups.
+    /// Counts this number of lookups.
     pub(in crate::engine) fn count(lookups: usize) {
         LOOKUPS.with(|all| all.set(all.get() + lookups));
     }

@@ -326,7 +326,7 @@ impl ManifestIndex {
     }
 }
 
-/// Returns the first of so many places, in words.
+/// Returns the first of this number of places, in words.
 fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
     let named: Vec<String> = all.take(MAX_NAMED_PLACES).map(ToString::to_string).collect();
     let more = count.saturating_sub(named.len());

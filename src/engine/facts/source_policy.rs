@@ -80,7 +80,7 @@ pub enum RepositoryExtent {
 /// Indicates whether a source goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SourceLifecycle {
-    /// It does.
+    /// It is followed.
     #[default]
     Active,
     /// A person has deleted it, with all that it has: it wants nothing any more.

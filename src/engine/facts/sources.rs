@@ -50,7 +50,7 @@ pub(crate) struct Inventory {
 /// Indicates whether a source writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceWrites {
-    /// It does.
+    /// It writes.
     Allowed,
     /// It is only observed: everything is decided, nothing is written.
     Observed,
@@ -59,10 +59,10 @@ pub(crate) enum SourceWrites {
 /// Indicates whether a revision has to be recorded as accepted before anything of it is released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AcceptanceRecord {
-    /// It has not: the next revision is not judged by it.
+    /// No record is needed: the next revision is not judged by it.
     #[default]
     Optional,
-    /// It has: else an older one could be accepted after it.
+    /// The record comes first: else an older revision could be accepted after it.
     Required,
 }
 

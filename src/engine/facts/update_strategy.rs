@@ -53,7 +53,7 @@ enum PodReplacement {
     All,
     /// `Deployment`: by the shares of pods that may be too few and too many.
     Surge(CountOrPercent, CountOrPercent),
-    /// `StatefulSet` and `DaemonSet`: so many at a time.
+    /// `StatefulSet` and `DaemonSet`: the pods at a time.
     MaxUnavailable(CountOrPercent),
 }
 

@@ -1,7 +1,7 @@
 //! The consumers of configuration data: the workloads whose pods use a ConfigMap or Secret.
 //!
-//! A unit of many objects tells of each of them when it is read, and again when it is written. So
-//! a workload is asked again once for a batch of facts. A write that brings the data which it is
+//! Each object of a unit brings facts when it is read, and again when it is written. So a workload
+//! is asked again once for a batch of facts. A write that brings the data which it is
 //! about to be started with asks nobody.
 
 use std::collections::{BTreeMap, BTreeSet};

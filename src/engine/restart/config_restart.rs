@@ -168,7 +168,7 @@ impl Engine {
         sources
     }
 
-    /// Follows anew: rejected contents name other objects than before.
+    /// Has the set of followed data computed anew: rejected contents name other objects now.
     pub(in crate::engine) fn watch_again(&mut self) {
         self.configs.rewatch = true;
     }

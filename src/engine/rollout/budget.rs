@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::engine::SourceId;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
-/// A number of pods: so many, or a share of all.
+/// A number of pods: an absolute one, or a percentage of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodAmount {
     /// A number of pods.
@@ -28,7 +28,7 @@ pub enum PodAmount {
 }
 
 impl PodAmount {
-    /// Returns the number, of so many pods: a share is rounded down, and is at least 1.
+    /// Returns the number among all pods: a percentage is rounded down, and is at least 1.
     pub fn of(self, all: u32) -> u32 {
         match self {
             Self::Pods(pods) => pods,
@@ -265,11 +265,11 @@ pub(crate) struct BudgetBound {
 pub(crate) enum BudgetShortage {
     /// The maximum number of workloads rolls out, and these are they.
     Workloads(BudgetScope, u32, Arc<[ObjectId]>),
-    /// The first ones of a rollout are to succeed before more begin; so many may roll now.
+    /// The first ones of a rollout are to succeed before more begin; the number that may roll now.
     SlowStart(u32, Arc<[ObjectId]>),
-    /// It may take down so many pods, so many are unavailable elsewhere, and so many may be.
+    /// The pods that it may take down, those unavailable elsewhere, and the maximum of both.
     Pods(BudgetScope, u32, u32, u32),
-    /// It takes down so many pods at once, more than may ever be unavailable.
+    /// The pods that it takes down at once: more than may ever be unavailable.
     TooMany(BudgetScope, u32, u32),
     /// The maximum number of rollouts has begun in this minute.
     Starts(BudgetScope, u32),
@@ -279,8 +279,8 @@ pub(crate) enum BudgetShortage {
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<BudgetShortage>, Arc<str>),
-    /// The rollout ledger was made anew, and others have so many seconds in all to write again what
-    /// they had claimed.
+    /// The rollout ledger was made anew, and others have this number of seconds in all to write
+    /// their claims again.
     Recovering(u64),
 }
 

@@ -393,7 +393,7 @@ impl Engine {
             })
     }
 
-    /// Returns the ledger as it should be, where it is not so.
+    /// Returns the ledger as it should be, where it is not so; `mod.rs` has the states of claims.
     pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();

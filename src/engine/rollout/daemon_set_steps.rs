@@ -2,7 +2,7 @@
 //!
 //! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod
 //! is gone. Pods go by eviction only, so their `PodDisruptionBudget`s have the last word: what they
-//! forbid is tried again later, and never forced. Which pods go next follows from what the cluster
+//! forbid is tried again later, and never forced. The pods that go next follow from what the cluster
 //! shows, so it goes on from there after any crash.
 
 mod slot;
@@ -55,9 +55,9 @@ pub(crate) struct PodToEvict {
 /// The outcome of an eviction request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EvictionOutcome {
-    /// It is being deleted, or is gone.
+    /// The pod is being deleted, or is gone.
     Evicted,
-    /// It is not, or nobody knows, and why.
+    /// The eviction was refused, or its result is not known; the reason.
     Refused(Arc<str>),
     /// The user may not evict there at all, and which right is missing.
     Denied(Arc<str>),
@@ -98,7 +98,7 @@ struct RefusedEviction {
 
 /// The next action on a DaemonSet in steps.
 enum EvictionPlan {
-    /// These pods go.
+    /// These pods are evicted.
     Pods(Vec<PodToEvict>),
     /// Pods would go, but it has no slot.
     Slot,

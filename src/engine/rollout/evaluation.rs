@@ -1,13 +1,13 @@
 //! The verdict about a rollout: it goes on, it is done, or it has failed.
 //!
-//! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
+//! Owns the evaluation of one rollout by what the cluster shows of its workload, and the times for
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
-//! `Engine::advance` in `rollouts.rs` judges each rollout in each turn of the loop. It notes a
+//! `Engine::advance` in `rollouts.rs` evaluates each rollout in each turn of the loop. It notes a
 //! failure. `src/daemon/reconciler/pods.rs` reads the Events about it, and `Engine::reject`
 //! proposes the rejection of its unit.
 //!
-//! **Invariant:** a judgement changes nothing. It carries the facts that the rollout is to keep.
+//! **Invariant:** an evaluation changes nothing. It carries the facts that the rollout is to keep.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ enum RolloutCondition {
     NothingToWatch,
     /// All its pods are updated and available.
     Complete,
-    /// It failed before this judgement.
+    /// It failed before this evaluation.
     FailedBefore,
     /// It fails now: the reason, and the objects whose Events say more.
     FailsNow(Arc<str>, Vec<Uid>),

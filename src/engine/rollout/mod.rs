@@ -1,4 +1,25 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
+//!
+//! A workload is in one of these states, by the sets of `rollouts::Rollouts` that name it. The
+//! third column says what `Engine::next_ledger` makes of its claim:
+//!
+//! | state of the workload | sets | claim |
+//! |---|---|---|
+//! | idle | none | is taken out |
+//! | waits for the budget | `requests`, `requests_by_id`, `slot_verdicts` with a shortage | none |
+//! | is granted a slot | the same without a shortage, `claims_to_write` | is written |
+//! | is claimed, not written | `requests_by_id`; `unused_claims` where it got a start | stays |
+//! | is being written | `in_flight` without a version, `writes_in_flight` | stays |
+//! | rolls out | `in_flight` with a slot | stays |
+//! | failed, goes back | the same; then `requests_by_id` for the rollback | becomes the rollback's |
+//! | failed and quarantined | `in_flight` without a slot | is taken out |
+//! | has a held step | `in_flight` without a slot | is taken out |
+//! | asks for the next step | the same, `requests_by_id`, `claims_to_write` | is written |
+//! | has ended | `ended_claims`, until the ledger has no claim of it | is taken out |
+//! | is another process's | `foreign_workloads` | stays while it counts |
+//!
+//! A claim also stays in two cases: the last write of the workload is not shown yet, or no informer
+//! can show the workload. A start is written with a claim where the workload held no slot.
 
 pub(super) mod budget;
 pub(super) mod budget_claims;

@@ -23,14 +23,14 @@ const NO_PROGRESS_DEADLINE_SECONDS: i64 = 2_147_483_647;
 /// The overlay on a workload's content. Steps count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RolloutOverlay {
-    /// A Deployment makes so many new pods beside its old ones, and waits.
+    /// A Deployment makes this number of new pods beside its old ones, and waits.
     Surge {
         /// New pods, at least 1.
         pods: u32,
         /// The step that it stands for.
         step: u32,
     },
-    /// A Deployment replaces so many of its pods, and waits.
+    /// A Deployment replaces this number of its pods, and waits.
     InPlace {
         /// New pods, at least 1.
         pods: u32,

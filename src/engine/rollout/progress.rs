@@ -16,7 +16,7 @@ use crate::object::{ContentHash, ObjectId};
 /// The progress of a rollout, with its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct ProgressTracking {
-    /// The farthest that it has come: updated pods, and available ones beside so many.
+    /// The farthest that it has come: updated pods, and the available ones at that time.
     pub(in crate::engine) best_numbers: Option<(u32, u32)>,
     /// The most new pods that it has had at once, as its pods were last reported.
     most_new_pods: u32,

@@ -36,7 +36,7 @@ use crate::engine::state::Engine;
 use crate::engine::{Reason, ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
 
-/// The budget, and the workloads that use it.
+/// The budget, and the workloads that use it; `mod.rs` has a table of their states.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Rollouts {
@@ -203,7 +203,7 @@ impl Rollout {
         RolloutTracking { slot, additional_unavailable, progress, healthy_since, switch, step_held_since }
     }
 
-    /// Takes over what a judgement has to remember.
+    /// Takes over the facts that an evaluation has to remember.
     fn set_tracking(&mut self, tracking: RolloutTracking) {
         let RolloutTracking {
             slot,
@@ -230,13 +230,13 @@ pub(in crate::engine) enum RolloutStartState {
 /// Indicates whether a Service waits to be switched to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum ServiceSwitch {
-    /// None does.
+    /// No Service waits.
     NotWaiting,
-    /// One does, as the workload is healthy.
+    /// A Service waits, and the workload is healthy.
     Waiting,
 }
 
-/// The pods of so many workloads are watched at once; each takes two or three watches.
+/// The most workloads whose pods are watched at once; each takes two or three watches.
 const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
@@ -453,7 +453,8 @@ impl Engine {
         }
     }
 
-    /// Begins the slow start of another revision anew, where no rollout is in flight.
+    /// Begins the slow start of the whole cluster anew, for a new revision of any source. A rollout
+    /// in flight, a held step or a quarantined workload prevents it.
     pub(in crate::engine) fn begin_slowly(&mut self) {
         if self.rollouts.in_flight.is_empty() {
             self.rollouts.slow_start_limit = 1;

@@ -25,14 +25,13 @@ use crate::engine::state::Engine;
 use crate::engine::{LiveObject, Reason, ResourceVersion, RolloutOverlay, Uid};
 use crate::object::ObjectId;
 
-/// After a write, and after one that was not carried out, the next one waits for this time, and
-/// then for ever longer ones.
+/// The pause after the first write, carried out or not. It doubles with each further write.
 const FIRST_SCALE_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest time between two writes.
 const MAX_SCALE_BACKOFF: Duration = Duration::from_secs(15);
-/// A surplus after so long a time without a write is another one.
+/// The time without a write after which a surplus counts as a new one.
 const SCALE_RESET_AFTER: Duration = Duration::from_mins(1);
-/// After so many writes without calm no step waits for the next one.
+/// The writes in one surplus after which no step waits for the next write.
 const MAX_SCALES_BEFORE_STEP: u32 = 5;
 
 /// The share of a Deployment's pods that a held step gives each template.
@@ -63,12 +62,12 @@ pub(crate) enum ScalePurpose {
 /// The balance of a Deployment's `ReplicaSets` beside a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScaleBalance {
-    /// As the step has it, or as nobody but their controller can change it.
+    /// The pods are shared as the step says, or only their controller can change that.
     Even,
     /// The number of surplus pods of the new template, while too few of the old one are available
     /// to go without them.
     Waits(u32),
-    /// This ReplicaSet is to have so many pods.
+    /// This ReplicaSet is to have this number of pods.
     Scale(ReplicaSetFacts, u32, ScalePurpose),
 }
 
@@ -96,11 +95,11 @@ pub(crate) struct ScaleRequest {
 /// The result of scaling a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ScaleResult {
-    /// It asks for so many pods.
+    /// The ReplicaSet asks for the pods that it is to have.
     Done,
     /// It is in another version than was judged.
     Overtaken,
-    /// It does not, or nobody knows, and why.
+    /// The write was refused, or its result is not known; the reason.
     Refused(Arc<str>),
 }
 

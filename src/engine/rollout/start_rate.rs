@@ -56,13 +56,13 @@ pub(in crate::engine) struct RolloutStartText {
 }
 
 impl RolloutStartText {
-    /// Returns the text of one.
+    /// Returns the JSON form of a start.
     pub(in crate::engine) fn of(start: &RolloutStart) -> Self {
         let (object, source) = (object_word(&start.id), start.inventory_id.to_string());
         Self { object, source, at: start.at, clock: start.clock.to_string() }
     }
 
-    /// Reads it; none where it names no object.
+    /// Returns the start; none where it names no object.
     pub(in crate::engine) fn read(self) -> Option<RolloutStart> {
         let id = parse_object_word(&self.object)?;
         let (inventory_id, clock) = (read_name(&self.source), read_name(&self.clock));

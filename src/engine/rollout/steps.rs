@@ -163,7 +163,7 @@ impl From<Option<RolloutOverlay>> for RolloutOverlayState {
 /// The promotion that a person ordered for this template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PromotionRequest {
-    /// Nothing.
+    /// No promotion.
     #[default]
     None,
     /// To go on from this step; spent as soon as the rollout is at another.

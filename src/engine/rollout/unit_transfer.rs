@@ -28,7 +28,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct UnitTransfers {
-    /// Calls that read or wrote the ledger: so many were sent.
+    /// The number of calls sent that read or wrote the ledger.
     sent: u64,
     /// The last of them that was answered.
     answered: u64,

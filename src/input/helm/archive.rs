@@ -1,4 +1,4 @@
-//! Archives of charts: written of the files of one, and written anew with other texts.
+//! Archives of charts: packed from the files of a chart, and packed anew with other texts.
 
 use std::io::{self, Read as _};
 
@@ -60,7 +60,7 @@ pub(crate) fn pack_fetched(
     Ok(())
 }
 
-/// Writes an archive: the same of the same files, at any time.
+/// Writes an archive. The same files give the same bytes at any time.
 fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (path, bytes) in files {

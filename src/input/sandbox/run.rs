@@ -179,7 +179,7 @@ async fn wait_for_end(end: oneshot::Receiver<io::Result<ProcessEnd>>) -> io::Res
     end.await.map_err(|_| io::ErrorKind::BrokenPipe)?
 }
 
-/// Reads so many bytes, and kills the process that has more to say.
+/// Reads at most `most` bytes, and kills a process that writes more.
 async fn read_or_kill(
     stream: &mut Receiver,
     most: usize,

@@ -174,7 +174,7 @@ fn metadata(lines: &[DotenvLine<'_>]) -> Result<Value, MetadataFault> {
     }
 }
 
-/// Returns the place of a member or item, which is made if need be, and if so many may be made.
+/// Returns the place of a member or item, which is made if need be, as long as `left` allows it.
 fn member<'v>(
     node: &'v mut Value,
     step: &str,

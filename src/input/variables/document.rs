@@ -47,7 +47,7 @@ pub(crate) struct SubstitutedDocument {
 pub(crate) enum DocumentUsability {
     /// All its variables are in.
     Sound,
-    /// They are not: its objects must be held back.
+    /// A variable could not be put in: its objects must be held back.
     Faulty,
 }
 

@@ -63,23 +63,23 @@ pub struct VariableTable {
 /// Indicates whether all variables of a source are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TableCompleteness {
-    /// They are: one that is not there is not set.
+    /// All are known: a variable that is not there is not set.
     #[default]
     Whole,
-    /// They are not: one that is not there may be set, to anything.
+    /// Some are not known: a variable that is not there may be set, to anything.
     Partial,
 }
 
 /// The result of the search for an object that holds variables.
 #[derive(Debug)]
 pub(crate) enum HolderAnswer {
-    /// It is there.
+    /// The object is there, with these variables.
     Found(ObjectVariables),
-    /// It is, and gives no variables.
+    /// The object is there, and gives no variables.
     Unusable(HolderFault),
-    /// It is not.
+    /// The object is not there.
     Missing,
-    /// It is not known, for a reason that is reported elsewhere.
+    /// Its presence is not known, for a reason that is reported elsewhere.
     Unknown,
 }
 

@@ -30,7 +30,7 @@ const state = { status: null, objects: [], events: [], last: 0, trouble: null, l
 
 // --- Building -------------------------------------------------------------------------------------------------------
 
-// What changes the direction of the text around it, takes no room or controls something: texts that look the same are.
+// Characters that change the direction of the text around them, take no room or control something.
 const MISLEADING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 const plain = (text) => (typeof text === 'string' ? text.replace(MISLEADING, '\ufffd') : text);
 
@@ -414,7 +414,7 @@ async function details(view, status) {
       view.failed = undefined;
     } catch (error) {
       view.failed = error.message;
-      // What is gone is not shown as if it were there.
+      // An object that is gone is not shown as if it were there.
       if (error.code === 404) view.object = undefined;
     }
   } else if (view.what === 'list') {
