@@ -55,6 +55,11 @@ impl ObjectFacts {
         self.autoscaled.as_ref()
     }
 
+    /// Marks all objects of ours that no source wants.
+    pub(in crate::engine) fn mark_unwanted(&mut self) {
+        self.wakes.mark_each(self.unwanted.iter().cloned());
+    }
+
     /// Records an object of ours that no source wants.
     pub(in crate::engine) fn note_unwanted(&mut self, id: &ObjectId) {
         self.unwanted.insert(id.clone());
