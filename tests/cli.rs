@@ -91,6 +91,8 @@ fn help_is_a_page_for_each_command() {
         "check",
         "uninstall",
         "rbac",
+        "debug",
+        "debug replay",
         "why",
         "hold",
         "release",

@@ -25,10 +25,11 @@ pub(crate) use pods::{can_release_pods, can_touch_template};
 pub(crate) use present::{merge_content, present, present_pair, unified_diff};
 pub(crate) use yaml::write_yaml;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The kind of impact that a change has on the pods of its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ImpactKind {
     /// No change.
     None,
@@ -43,7 +44,7 @@ pub enum ImpactKind {
 }
 
 /// The impact of a change, with the number of pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Impact {
     /// The kind of impact.
     pub kind: ImpactKind,

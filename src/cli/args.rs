@@ -191,6 +191,13 @@ pub(crate) enum Command {
     /// Print the minimal roles that a source needs
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
+    /// Examine what a daemon has recorded
+    #[command(subcommand_required = true)]
+    Debug {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: DebugCommand,
+    },
     /// Write man pages or completions
     #[command(hide = true)]
     Generate(GenerateArgs),
@@ -254,6 +261,9 @@ pub(crate) struct RunArgs {
     /// Decide everything, and write nothing
     #[arg(long, help_heading = "Source")]
     pub observe: bool,
+    /// Record each decision, and its facts, in a new file for `rhumb debug replay`
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 }
 
 /// `rhumb diff`.
@@ -384,6 +394,25 @@ pub(crate) enum PruneCommand {
     /// Confirm deletions by name
     #[command(after_help = help::PRUNE)]
     Confirm(PruneConfirmArgs),
+}
+
+/// `rhumb debug`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DebugCommand {
+    /// Replay a trace of `rhumb run --trace`, and compare what is decided
+    #[command(after_help = help::REPLAY)]
+    Replay(ReplayArgs),
+}
+
+/// `rhumb debug replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print no effects, only where they differ
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// `rhumb prune list`.

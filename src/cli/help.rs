@@ -159,6 +159,19 @@ Exit codes: 0 every lock is up to date or was written, 1 a lock is not up to dat
 a chart cannot be had, 2 nothing could be read, 3 a server is not reachable, 78 the configuration is
 wrong.";
 
+pub(super) const REPLAY: &str = "\
+Each fact of the trace is handed to the same decisions again, at the time that the trace says. The
+effects are printed, a line of JSON each. The first that differs from what the daemon has decided is
+reported as FILE:LINE, and nothing after it is replayed. No cluster is asked, and nothing is
+written.
+
+Examples:
+  rhumb run --config rhumb.yaml --trace trace.jsonl    record, until it is stopped
+  rhumb debug replay trace.jsonl                       print what it has decided
+  rhumb debug replay trace.jsonl --quiet               only compare, for a pipeline
+
+Exit codes: 0 all effects are the same, 1 some differ, 2 the trace cannot be read.";
+
 pub(super) const ROLLOUT: &str = "\
 An order (undo, retry, promote, abort) is written to the ConfigMap orders.SOURCE.rhumb.dev in the
 system namespace, with the user's own rights, and carried out by `rhumb run`, also if that starts

@@ -15,6 +15,7 @@ mod cluster_status;
 mod comparison;
 mod configured;
 mod crash;
+mod debug;
 mod derived_name;
 mod diff;
 mod events;
@@ -140,6 +141,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
             uninstall::carry_out(args, global.name.as_ref(), &settings::connection_config(global), terminal)
         }
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
+        Command::Debug { command } => debug::carry_out(command, terminal),
         Command::Generate(args) => generate::carry_out(args),
         Command::Version(_) => {
             terminal.print(concat!("rhumb ", env!("CARGO_PKG_VERSION"), "\n"))?;

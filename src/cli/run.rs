@@ -1,6 +1,7 @@
 //! `rhumb run`.
 
 use std::cell::Cell;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::args::{GlobalArgs, RunArgs};
 use super::derived_name::{self, NameOrigin};
+use super::exit::os_message;
 use super::left_steps::left_step_text;
 use super::process_sources::{ServedSources, SourceShare, is_shared};
 use super::reload::{ReloadResult, reload};
@@ -22,7 +24,7 @@ use crate::announce::announce;
 use crate::call_metrics::CallMetrics;
 use crate::cluster::Cluster;
 use crate::config::{Config, NotifyConfig, SourceConfig};
-use crate::daemon::{self, LoopQueries, Reconciler, RunMode, SourceSetup};
+use crate::daemon::{self, LoopQueries, Reconciler, RunMode, SourceSetup, TraceWriter};
 use crate::engine::{SourceLifecycle, SteppedWorkload};
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
@@ -114,6 +116,7 @@ async fn follow(
     interval: Option<Duration>,
 ) -> Result<ExitStatus, CommandError> {
     let stop = signals.stop();
+    let trace = typed.args.trace.as_deref().map(create_trace).transpose()?;
     let (heartbeats, measures) = (Heartbeats::default(), CallMetrics::default());
     let _watchdog = watch_over(service, &heartbeats, interval)?;
     let (running, seen) = watch::channel(None);
@@ -165,6 +168,7 @@ async fn follow(
         recipients,
         share,
         stepped: Cell::default(),
+        trace,
     };
     let ended = loop {
         match Box::pin(daemon.follow(&config)).await {
@@ -180,6 +184,23 @@ async fn follow(
     drop(listener);
     let _ = log.await;
     ended
+}
+
+/// Creates the file of a trace. One that exists is not written over: it may be the one that is
+/// needed.
+fn create_trace(file: &Path) -> Result<TraceWriter, CommandError> {
+    TraceWriter::create(file).map_err(|error| {
+        let failed = CommandError::new(
+            ErrorClass::Config,
+            format!("{}: the trace cannot be created: {}", file.display(), os_message(&error)),
+        );
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                failed.hint("name a file that does not exist, or move this one away")
+            }
+            _ => failed,
+        }
+    })
 }
 
 /// Writes down what becomes of objects and what happens beside that, until no more events of
@@ -247,6 +268,8 @@ struct Daemon<'a> {
     share: SourceShare,
     /// The workloads that the last loop has left at a step.
     stepped: Cell<Vec<SteppedWorkload>>,
+    /// The trace, over all configurations, where one is written.
+    trace: Option<TraceWriter>,
 }
 
 /// The step after a loop has ended.
@@ -265,7 +288,8 @@ impl Daemon<'_> {
         let served = self.share.take(config, &self.cluster).await;
         self.warn_about_steps(&served);
         let sources = self.open_sources(&served).map_err(|error| self.invocation.classify(error))?;
-        let setup = session::daemon_setup(&served.config, served.cluster.clone(), sources);
+        let mut setup = session::daemon_setup(&served.config, served.cluster.clone(), sources);
+        setup.trace.clone_from(&self.trace);
         let (summary, summaries) = watch::channel(DaemonSummary::default());
         let mut status_task =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));

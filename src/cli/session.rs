@@ -249,6 +249,7 @@ pub(super) fn daemon_setup(config: &Config, cluster: Cluster, sources: Vec<Sourc
         budget: (&config.budget).into(),
         concurrency: config.connection.api.concurrency as usize,
         sources,
+        trace: None,
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `inventory` | the inventory ConfigMap of each source |
 //! | `kube_events` | Kubernetes Events |
 //! | `tasks` | tasks beside the loop, whose end is always seen |
+//! | `trace_writer` | the file of a trace of the engine |
 //! | [`preview()`] | one pass of the same engine without writes |
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
@@ -54,6 +55,7 @@ mod setup;
 mod source_objects;
 mod source_task;
 mod tasks;
+mod trace_writer;
 mod unreadable_records;
 
 pub(crate) use cluster_facts::read_cluster_facts;
@@ -73,6 +75,7 @@ pub(crate) use reconciler::{FetchResult, LoopQueries, Reconciler, RunMode};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, StatusTarget, StatusTargetKind, StatusTargets};
 pub(crate) use tasks::FatalError;
+pub(crate) use trace_writer::TraceWriter;
 pub(crate) use unreadable_records::UnreadableRecords;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.

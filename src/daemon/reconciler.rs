@@ -59,6 +59,7 @@ use super::loop_event::LoopEvent;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
 use super::tasks::FatalError;
+use super::trace_writer::TraceState;
 use crate::cluster::inventory_id_of;
 use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService};
 use crate::heartbeat::Heartbeat;
@@ -135,7 +136,7 @@ impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
     pub(crate) fn new(setup: Setup, run_mode: RunMode, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
         let events = LoopChannel::new(setup.cluster.clone());
-        let mut engine = claims::engine(setup.budget);
+        let mut engine = claims::engine(setup.budget, setup.trace.as_ref());
         set_peer_rules(&mut engine, &setup.namespace, run_mode);
         let mut informer_groups = InformerGroups::new(&setup.cluster);
         let (sources, content_origins) =
@@ -148,6 +149,7 @@ impl Reconciler {
             summary: SummaryPublication::default(),
             started_at: jiff::Timestamp::now(),
             open_queries: Vec::new(),
+            trace: setup.trace,
         };
         Self {
             engine,
@@ -206,6 +208,7 @@ impl Reconciler {
             } else {
                 self.turn();
             }
+            self.write_trace();
             if let Some(ending) = self.find_pass_ending(&stop) {
                 heartbeat.record(STOP_GRACE_PERIOD + STOP_RECORDS_PERIOD + MAX_TURN_DURATION);
                 let until = match self.timers.stop {
@@ -214,9 +217,21 @@ impl Reconciler {
                 };
                 // Without an answer claims count until they have long rested.
                 let _ = tokio::time::timeout_at(until.into(), self.leave_records(ending)).await;
+                self.write_trace();
                 return Ok(self.pass_result(ending));
             }
             self.receive(&stop, &heartbeat).await?;
+            self.write_trace();
+        }
+    }
+
+    /// Hands over what the engine has recorded, where a trace is written.
+    fn write_trace(&mut self) {
+        if let (Some(chunk), Some(writer)) = (self.engine.take_trace(), &self.telemetry.trace)
+            && writer.write(chunk) == TraceState::Ended
+        {
+            self.engine.end_trace();
+            self.telemetry.trace = None;
         }
     }
 

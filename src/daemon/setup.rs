@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::manifest_facts::{NameInterner, ReadSettings};
 use super::moved_objects::MovedObjectSearch;
+use super::trace_writer::TraceWriter;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AcceptanceRecord, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects,
@@ -153,6 +154,8 @@ pub(crate) struct Setup {
     pub concurrency: usize,
     /// The sources.
     pub sources: Vec<SourceSetup>,
+    /// The trace of the engine, where one is written.
+    pub trace: Option<TraceWriter>,
 }
 
 #[cfg(test)]
@@ -166,6 +169,7 @@ impl Setup {
             budget: Budget::default(),
             concurrency: 8,
             sources,
+            trace: None,
         }
     }
 }

@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::state::Engine;
+use crate::engine::trace::{EffectsForm, TraceCall};
 use crate::engine::{
     HashCipherStatus, PodToEvict, RolloutEvent, RolloutLedger, ScaleRequest, SourceId, SourceWrites,
     StuckPod, Uid, UndoRequest,
@@ -15,7 +18,7 @@ use crate::engine::{
 use crate::object::{ObjectId, Revision};
 
 /// The orders that a process carries out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OrderReach {
     /// All: it stays.
     All,
@@ -24,7 +27,7 @@ pub(crate) enum OrderReach {
 }
 
 /// The fate of the queue of a process in the rollout ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum QueueMode {
     /// It is published: the process stays.
     Published,
@@ -50,7 +53,7 @@ pub(crate) struct Effects {
 }
 
 /// The watches that are to be open from now on.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct WantedWatches {
     /// The workloads whose pods are watched, each in its incarnation.
     pub workloads: BTreeMap<ObjectId, Uid>,
@@ -61,7 +64,7 @@ pub(crate) struct WantedWatches {
 }
 
 /// Indicates whether a watch is to be open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum WatchState {
     /// The watch is to be open.
     Open,
@@ -70,7 +73,7 @@ pub(crate) enum WatchState {
 }
 
 /// An effect, and the source with whose rights it is carried out. None has those of rhumb itself.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ActingEffect<T> {
     /// The source.
     pub source: Option<SourceId>,
@@ -79,7 +82,7 @@ pub(crate) struct ActingEffect<T> {
 }
 
 /// An event of a rollout, and the revision that brought the content of its workload.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RolloutReport {
     /// The event.
     pub event: RolloutEvent,
@@ -88,7 +91,7 @@ pub(crate) struct RolloutReport {
 }
 
 /// A rollout that has just failed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FailedRollout {
     /// Its workload.
     pub id: ObjectId,
@@ -100,7 +103,8 @@ impl Engine {
     /// Carries out what people have ordered, where that can be done now. Returns the undos whose
     /// target is to be looked up. To be called at the beginning of each turn.
     pub(crate) fn poll_orders(&mut self, reach: OrderReach) -> Vec<UndoRequest> {
-        match reach {
+        let call = self.begin_call(TraceCall::PollOrders, None, &reach);
+        let requests: Vec<UndoRequest> = match reach {
             OrderReach::All => {
                 self.carry_out_orders();
                 self.undo_requests().cloned().collect()
@@ -109,12 +113,21 @@ impl Engine {
                 self.try_carry_out_orders();
                 Vec::new()
             }
-        }
+        };
+        self.end_call(call, || requests.clone());
+        requests
     }
 
     /// Lets time pass, and returns what follows. To be called once in each turn, after
     /// [`Engine::poll_orders`].
     pub(crate) fn poll(&mut self, now: Instant) -> Effects {
+        let call = self.begin_call(TraceCall::Poll, Some(now), &());
+        let effects = self.effects(now);
+        self.end_call(call, || EffectsForm::from(&effects));
+        effects
+    }
+
+    fn effects(&mut self, now: Instant) -> Effects {
         self.advance(now);
         let rollout_events = self.rollout_reports();
         let failed = self.take_failed().into_iter();
@@ -128,13 +141,25 @@ impl Engine {
         let scales = self.scale_requests(now);
         let scales = self.with_sources(scales, |request| &request.of);
         self.process_changes();
-        let keys = self.take_dirty();
+        let keys = self.take_marked();
         Effects { rollout_events, failures, stuck_pods, evictions, scales, keys }
     }
 
     /// Returns the rollout ledger that is to be written: with the claims as they should be, or else
     /// with the queue as it is. `sealing` is the state of the seals in the one that was read.
     pub(crate) fn poll_ledger(
+        &mut self,
+        mode: QueueMode,
+        sealing: HashCipherStatus,
+        now: Instant,
+    ) -> Option<RolloutLedger> {
+        let call = self.begin_call(TraceCall::PollLedger, Some(now), &(mode, sealing));
+        let ledger = self.ledger_to_write(mode, sealing, now);
+        self.end_call(call, || ledger.clone());
+        ledger
+    }
+
+    fn ledger_to_write(
         &mut self,
         mode: QueueMode,
         sealing: HashCipherStatus,
@@ -163,15 +188,21 @@ impl Engine {
 
     /// Returns the watches that are to be open. To be called at the end of each turn.
     pub(crate) fn poll_watches(&mut self) -> WantedWatches {
+        let call = self.begin_call(TraceCall::PollWatches, None, &());
         let workloads = self.workloads_to_watch().into_iter().collect();
         let nodes = if self.needs_nodes() { WatchState::Open } else { WatchState::Closed };
-        WantedWatches { workloads, nodes, data: self.take_data_to_watch() }
+        let watches = WantedWatches { workloads, nodes, data: self.take_data_to_watch() };
+        self.end_call(call, || watches.clone());
+        watches
     }
 
     /// Takes the sources that may be behind another one, as the statements of others show that were
     /// read last. They are to look for a newer revision.
     pub(crate) fn take_sources_behind(&mut self) -> Vec<SourceId> {
-        std::mem::take(&mut self.handover.sources_behind)
+        let call = self.begin_call(TraceCall::TakeSourcesBehind, None, &());
+        let sources = std::mem::take(&mut self.handover.sources_behind);
+        self.end_call(call, || sources.clone());
+        sources
     }
 
     fn rollout_reports(&mut self) -> Vec<RolloutReport> {

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::state::Engine;
+use crate::engine::trace::TraceCall;
 use crate::engine::{
     Action, ActionResult, ConfigData, ContentRef, DirectView, EvictionOutcome, HashKey, InformerGroupId,
     Inventory, KindAvailability, KindState, LiveObject, MovedObjects, NodeChange, OlderRevision, Order,
@@ -25,7 +27,7 @@ use crate::manifest::KindScopes;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 /// One fact.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Input {
     /// The process that claims, and its clock.
     Process(ProcessIdentity),
@@ -142,7 +144,7 @@ pub(crate) enum Input {
 }
 
 /// The names of a process in its claims. Without a holder, all processes are one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessIdentity {
     /// The name that no other process has.
     pub holder: Arc<str>,
@@ -152,7 +154,7 @@ pub(crate) struct ProcessIdentity {
 
 /// The regard of a process for the other sources of the cluster: nothing is deleted or taken over
 /// before they have answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerRules {
     /// The namespace of the inventories, for commands that people type.
     pub inventory_namespace: Arc<str>,
@@ -163,6 +165,12 @@ pub(crate) struct PeerRules {
 impl Engine {
     /// Takes a fact over.
     pub(crate) fn handle(&mut self, input: Input, now: Instant) {
+        let call = self.begin_call(TraceCall::Handle, Some(now), &input);
+        self.take_fact(input, now);
+        self.end_call(call, || ());
+    }
+
+    fn take_fact(&mut self, input: Input, now: Instant) {
         match input {
             Input::Process(identity) => self.set_identity(&identity),
             Input::PeerRules(rules) => self.set_peer_rules(&rules),
@@ -235,6 +243,7 @@ impl Engine {
 
     /// Takes the one key over for both of its purposes.
     fn set_key(&mut self, key: ReadState<HashKey>) {
+        let key = self.attach_key(key);
         self.set_release_key(key.clone());
         self.set_config_key(key);
     }

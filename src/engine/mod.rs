@@ -31,6 +31,7 @@ mod plan;
 mod restart;
 mod rollout;
 mod state;
+mod trace;
 mod view;
 
 pub use crate::object::PART_OF;
@@ -184,6 +185,7 @@ pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, St
 pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
+pub(crate) use trace::{MAX_TRACE_LINE_BYTES, Replay, ReplayedCall, TraceChunk, TraceRecorder};
 pub(crate) use view::View;
 
 #[cfg(test)]

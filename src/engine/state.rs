@@ -14,11 +14,11 @@ use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::object_facts::ObjectFacts;
 use crate::engine::facts::source_set::SourceSet;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
-use crate::engine::facts::wakes::Wakes;
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::trace::{SourceDeclaration, TraceCall, TraceRecorder, sorted};
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::object::{Gvk, ObjectId};
 
@@ -38,12 +38,10 @@ pub(super) enum DecisionMode {
 pub(crate) struct Engine {
     /// The sources, by their numbers.
     pub(super) sources: SourceSet,
-    /// The objects: their entries and their live states.
+    /// The objects: their entries, their live states, and their waits and marks.
     pub(super) objects: ObjectFacts,
     /// The kinds, and who lists them.
     pub(super) kinds: KindFacts,
-    /// The objects that wait, and those that are to be decided about again.
-    pub(super) wakes: Wakes,
     /// The budget, and the workloads that roll.
     pub(super) rollouts: Rollouts,
     /// The orders, pauses and holds of people.
@@ -54,6 +52,8 @@ pub(crate) struct Engine {
     pub(super) configs: ConfigDataState,
     /// The statements of other sources, and the objects that move between sources.
     pub(super) handover: Handover,
+    /// The trace of the calls, where they are recorded.
+    pub(super) trace: Option<Box<TraceRecorder>>,
 }
 
 impl Engine {
@@ -71,7 +71,10 @@ impl Engine {
 
     /// Adds a source and returns its number.
     pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        self.sources.add(source)
+        let call = self.begin_call(TraceCall::AddSource, None, &SourceDeclaration::from(&source));
+        let number = self.sources.add(source);
+        self.end_call(call, || number);
+        number
     }
 
     /// Returns a source by its number.
@@ -122,26 +125,34 @@ impl Engine {
 
     /// Takes the keys of all objects about which something changed.
     pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
+        let call = self.begin_call(TraceCall::TakeDirty, None, &());
+        let keys = self.take_marked();
+        self.end_call(call, || sorted(&keys).into_iter().cloned().collect::<Vec<_>>());
+        keys
+    }
+
+    /// Does the same as [`Engine::take_dirty`], as a part of another call.
+    pub(super) fn take_marked(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
-        if self.wakes.has_dirty() {
+        if self.objects.wakes.has_dirty() {
             self.clear_memo();
         }
-        self.wakes.take_dirty()
+        self.objects.wakes.take_dirty()
     }
 
     /// Marks an object as changed.
     pub(super) fn mark_dirty(&mut self, id: &ObjectId) {
-        self.wakes.mark(id.clone());
+        self.objects.wakes.mark(id.clone());
     }
 
     /// Marks everything, as the periodic resync does.
     pub(super) fn mark_all(&mut self) {
-        self.wakes.mark_each(self.objects.entries.keys().cloned());
+        self.objects.wakes.mark_each(self.objects.entries.keys().cloned());
     }
 
     /// Wakes the objects that wait for a topic.
     pub(super) fn wake_topic(&mut self, topic: &WaitTopic) {
-        self.wakes.wake(topic);
+        self.objects.wakes.wake(topic);
     }
 
     /// Takes over a reading of a source.
@@ -163,11 +174,11 @@ impl Engine {
         let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
         if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
             let unwanted = self.objects.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
-            self.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
+            self.objects.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
             // The newest revision decides when an object is finished.
-            self.wakes.mark_each(state.waves.values().flatten().cloned());
+            self.objects.wakes.mark_each(state.waves.values().flatten().cloned());
             state.head = reading.revision;
             if let (Some(revision), Some(authored), false) =
                 (&state.head, reading.authored, touched.is_empty())
@@ -256,7 +267,7 @@ impl Engine {
             }
             self.track(id);
             self.track_rollout(id);
-            self.wakes.mark(id.clone());
+            self.objects.wakes.mark(id.clone());
             self.wake_topic(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
         }
@@ -346,7 +357,7 @@ impl Engine {
         for id in &changed {
             self.track_rollout(id);
         }
-        self.wakes.mark_each(changed);
+        self.objects.wakes.mark_each(changed);
     }
 
     /// Forgets an object of which nothing is known any more.

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -21,8 +22,8 @@ use super::{FieldPath, PathElement};
 
 /// A digest of the values at all leaves of one entry. It may speak of a Secret, so no form of it is
 /// ever shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ValueDigest([u8; 16]);
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueDigest(#[serde(with = "crate::object::serial::digest_form")] [u8; 16]);
 
 impl fmt::Debug for ValueDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

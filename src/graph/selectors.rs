@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{ObjectId, text_at, value_at};
@@ -10,7 +11,7 @@ use crate::object::{ObjectId, text_at, value_at};
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
 /// The kind of object that a selector selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum SelectorTarget {
     /// Pods: those of a template, or one that is by itself.
     Pods,
@@ -19,7 +20,7 @@ pub(crate) enum SelectorTarget {
 }
 
 /// The labels of what can be selected: of the pods that a workload makes, of a Pod, of a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SelectableLabels {
     target: SelectorTarget,
     /// The labels, by key.
@@ -66,7 +67,7 @@ impl SelectableLabels {
 }
 
 /// The namespaces that a selector looks into.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SelectorNamespaces {
     /// The namespace of the selecting object.
     Own,
@@ -77,7 +78,7 @@ pub(crate) enum SelectorNamespaces {
 }
 
 /// The objects that an object selects by labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LabelSelection {
     target: SelectorTarget,
     namespaces: SelectorNamespaces,
@@ -85,13 +86,13 @@ pub(crate) struct LabelSelection {
     requirements: Box<[LabelRequirement]>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct LabelRequirement {
     key: Box<str>,
     test: RequirementTest,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum RequirementTest {
     In(Box<[Box<str>]>),
     NotIn(Box<[Box<str>]>),

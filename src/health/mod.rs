@@ -26,13 +26,14 @@ mod volume;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::view::HealthView;
 use crate::object::{GroupKind, Gvk, text_at};
 
 /// kstatus' six statuses (cli-utils `pkg/kstatus`), less `NotFound`, which no object can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum HealthStatus {
     /// The spec is reached.
     Current,
@@ -59,7 +60,7 @@ impl fmt::Display for HealthStatus {
 }
 
 /// A status and, unless it is `Current`, why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// The status.
     pub status: HealthStatus,

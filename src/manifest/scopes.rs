@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::ManifestItem;
 use crate::object::{GroupKind, text_at};
 
 /// The scope of a kind's objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum KindScope {
     /// In a namespace.
     Namespaced,
@@ -15,7 +17,7 @@ pub enum KindScope {
 }
 
 /// The scope of every known kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KindScopes {
     table: HashMap<GroupKind, KindScope>,
 }

@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use serde::{Deserialize, Serialize};
+
 /// A kind without its version. The core group is the empty string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
@@ -48,11 +50,11 @@ impl fmt::Debug for GroupKind {
 }
 
 /// A kind in one version. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Gvk(Arc<GvkParts>);
 
 /// The parts of a kind in one version.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GvkParts {
     /// API group, empty for the core group.
     pub group: Arc<str>,

@@ -17,6 +17,7 @@ mod hash;
 mod hex;
 mod id;
 mod possible_names;
+pub(crate) mod serial;
 mod tree;
 mod truncate;
 
@@ -39,6 +40,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Label of a member of an inventory (KEP-3659); its value is the id of the inventory.
@@ -65,7 +67,7 @@ const MAX_SHOWN_RENDERER_BYTES: usize = 200;
 const MAX_SHOWN_PLACES: usize = 8;
 
 /// The place in a source that an object was read from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ManifestOrigin {
     /// Path inside the source, with `/` between its parts. Of a rendered object, the path of its root
     /// and its name there.
@@ -79,7 +81,7 @@ pub struct ManifestOrigin {
 }
 
 /// The render that an object comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RenderOrigin {
     /// The rendered folder, as people write it; `.` for the source's own.
     pub root: Arc<str>,
@@ -180,7 +182,7 @@ impl fmt::Debug for Object {
 const MAX_REVISION_BYTES: usize = 128;
 
 /// The name of a frozen state of a source: 40 hex digits of a git commit.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash, Serialize, Deserialize)]
 pub struct Revision(Arc<str>);
 
 impl Revision {

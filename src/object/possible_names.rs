@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The most words that are kept of one root, and the most bytes of them together.
 const MAX_INDEXED_WORDS: usize = 100_000;
 const MAX_BYTES: usize = 1 << 20;
@@ -109,12 +111,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A root that is not rendered now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnrenderedRoot {
     /// The path inside the source of the file that makes its folder a root. The paths of its
     /// objects begin with it.
     pub path: Arc<str>,
     /// The names that its objects may have.
+    #[serde(skip)]
     pub names: PossibleNames,
 }
 

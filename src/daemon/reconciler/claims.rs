@@ -13,6 +13,7 @@ use super::super::host_marks::{clock_mark, holder};
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
+use super::super::trace_writer::TraceWriter;
 use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
@@ -119,9 +120,13 @@ fn retries_late(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Config | ErrorClass::Forbidden | ErrorClass::Invalid)
 }
 
-/// Returns an engine that claims under a name of its own, and knows the time.
-pub(super) fn engine(budget: Budget) -> Engine {
-    let mut engine = Engine::new(budget);
+/// Returns an engine that claims under a name of its own, and knows the time. Its calls are
+/// recorded where a trace is written.
+pub(super) fn engine(budget: Budget, trace: Option<&TraceWriter>) -> Engine {
+    let mut engine = match trace.and_then(TraceWriter::recorder) {
+        Some(recorder) => Engine::traced(budget, recorder),
+        None => Engine::new(budget),
+    };
     let identity = ProcessIdentity { holder: holder().into(), clock_mark: clock_mark().into() };
     // The two clocks are read together: the marks of the host come from files.
     let now = Instant::now();

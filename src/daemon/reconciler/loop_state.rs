@@ -17,6 +17,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::ReadSettings;
 use super::super::setup::{SourceFiles, SourceSetup};
 use super::super::source_task::SourceTaskRequest;
+use super::super::trace_writer::TraceWriter;
 use super::claims::RolloutLedgerStore;
 use super::configs::ConfigDataWatches;
 use super::daemon_sets::NodeWatch;
@@ -163,6 +164,8 @@ pub(super) struct LoopTelemetry {
     pub(super) started_at: jiff::Timestamp,
     /// Questions that are answered after the turn: what came with them is decided on first.
     pub(super) open_queries: Vec<LoopQuery>,
+    /// The trace of the engine, where one is written.
+    pub(super) trace: Option<TraceWriter>,
 }
 
 /// The times at which the loop acts without an event.

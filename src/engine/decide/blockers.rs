@@ -205,7 +205,8 @@ impl Engine {
     /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
     /// Of an earlier wave that one and its need would wait for each other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
-        let waiting = self.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
+        let waiting =
+            self.objects.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
         let waves = waiting.filter_map(|id| {
             let (of, waiter) = self.entry(id)?.target_content()?;
             let is_need = of == source && waiter.has_need(&desired.id);
@@ -226,7 +227,7 @@ impl Engine {
         source == of
             && waiter.wave < needed.wave
             && waiter.has_need(need)
-            && self.wakes.topic_of(need) == Some(&WaitTopic::Waves(source))
+            && self.objects.wakes.topic_of(need) == Some(&WaitTopic::Waves(source))
     }
 
     /// Returns why an object waits for an object that it refers to. It waits only where the desired

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
@@ -15,7 +17,7 @@ use crate::engine::{
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The precondition of a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Precondition {
     /// No such object: the server refuses the write where one is there. It is unforced as well, for
     /// servers of other kinds that do not look at it.
@@ -27,7 +29,7 @@ pub enum Precondition {
 }
 
 /// The purpose of an apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ApplyPurpose {
     /// It is not there.
     Create,
@@ -46,7 +48,7 @@ pub(crate) enum ApplyPurpose {
 }
 
 /// Indicates whether a write may restart pods that are available now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RestartRisk {
     /// No pod restarts.
     Absent,
@@ -55,7 +57,7 @@ pub(crate) enum RestartRisk {
 }
 
 /// One server-side apply.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ApplyRequest {
     /// The content.
     pub desired: SharedDesiredObject,
@@ -78,7 +80,7 @@ pub(crate) struct ApplyRequest {
 }
 
 /// An action on one object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Action {
     /// Nothing; with a reason when it is not in its desired state.
     Nothing,
@@ -115,7 +117,7 @@ impl Action {
 }
 
 /// The reason for a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DeletionReason {
     /// No source wants it.
     Prune,

@@ -120,7 +120,7 @@ impl Engine {
             return;
         }
         let topic = WaitTopic::Object(id.clone());
-        if self.wakes.waiters_of(&topic).is_some()
+        if self.objects.wakes.waiters_of(&topic).is_some()
             && self.entry(id).is_some_and(|entry| !self.is_change_pending(id, entry))
         {
             self.wake_topic(&topic);

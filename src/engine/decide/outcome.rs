@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, DeletionReason, Precondition, RestartRisk,
@@ -19,14 +21,14 @@ use crate::engine::{
 use crate::object::{ErrorClass, ObjectId};
 
 /// The server's answer to an apply.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WriteResult {
     /// The object after it.
     pub live: LiveObject,
 }
 
 /// The reason for a write that was not carried out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum WriteFailure {
     /// Somebody wrote first, or the object to change is missing, or the one to create exists with
     /// other values. It is decided again on a newer view, after this time.
@@ -59,7 +61,7 @@ impl WriteFailure {
 }
 
 /// The result of an action.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(crate) enum ActionResult {
     /// An apply was carried out, or changed nothing.
@@ -189,7 +191,7 @@ impl Engine {
                 for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
                     *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 }
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
         }
     }

@@ -15,8 +15,8 @@ impl Engine {
     /// on.
     pub(in crate::engine) fn register_wait(&mut self, id: &ObjectId, decision: &Decision) {
         let topic = decision.reason.as_ref().and_then(|reason| self.wait_topic(id, reason));
-        if self.wakes.topic_of(id) != topic.as_ref() {
-            if let Some(old) = self.wakes.end_wait(id) {
+        if self.objects.wakes.topic_of(id) != topic.as_ref() {
+            if let Some(old) = self.objects.wakes.end_wait(id) {
                 self.note_waiter_change(id, &old);
             }
             if let Some(topic) = topic {
@@ -26,11 +26,11 @@ impl Engine {
                 {
                     self.mark_dirty(need);
                 }
-                self.wakes.begin_wait(id, topic);
+                self.objects.wakes.begin_wait(id, topic);
             }
         }
         if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
-            (&decision.reason, self.wakes.topic_of(id))
+            (&decision.reason, self.objects.wakes.topic_of(id))
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }

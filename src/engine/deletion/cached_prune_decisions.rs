@@ -189,7 +189,7 @@ impl Engine {
         let differs = |(id, decision): &(&ObjectId, &PruneDecision)| {
             before.decisions.get(*id).is_none_or(|former| former != *decision)
         };
-        self.wakes.mark_each(now.iter().filter(differs).map(|(id, _)| id.clone()));
+        self.objects.wakes.mark_each(now.iter().filter(differs).map(|(id, _)| id.clone()));
     }
 
     /// Judges the objects whose own facts have changed while the guard is closed for all.
@@ -205,7 +205,7 @@ impl Engine {
                 let former = prunes.decisions.insert(id.clone(), decision);
                 prunes.facts.insert(id.clone(), facts);
                 if former.as_ref() != prunes.decisions.get(&id) {
-                    self.wakes.mark(id);
+                    self.objects.wakes.mark(id);
                 }
             } else {
                 prunes.decisions.remove(&id);

@@ -213,8 +213,8 @@ impl Engine {
         handover.observations.is_expected = false;
         let asking = std::mem::take(&mut self.handover.asking);
         self.rollouts.transfers.note_peers(asking.iter());
-        self.wakes.mark_each(asking);
-        self.wakes.mark_each(self.objects.unwanted().iter().cloned());
+        self.objects.wakes.mark_each(asking);
+        self.objects.mark_unwanted();
         let since =
             |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
         let unwanted: BTreeMap<Uid, Instant> = self.objects.unwanted().iter().filter_map(since).collect();

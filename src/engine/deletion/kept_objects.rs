@@ -8,13 +8,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, PruneTiming, SourceId};
 use crate::object::ObjectId;
 
 /// The objects of one source that are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptObjects {
     /// Each with the time of its deletion.
     pub(crate) timings: BTreeMap<ObjectId, KeptTiming>,
@@ -24,7 +26,7 @@ pub(crate) struct KeptObjects {
 }
 
 /// The time of the deletion of an object that is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptTiming {
     /// Never, or after a confirmation.
     pub(crate) timing: PruneTiming,

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::prune_cause::PruneCause;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::SourceId;
@@ -14,7 +16,7 @@ use crate::engine::state::Engine;
 use crate::object::{ObjectId, Revision};
 
 /// The objects that went from the folder of a source to another one, as far as they are known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MovedObjects {
     /// They are searched for once the source has dropped something.
     Unsearched,

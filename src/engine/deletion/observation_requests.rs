@@ -11,12 +11,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::decide::decision::Decision;
 use crate::engine::deletion::handover::PeerReadSchedule;
 use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, object_hash};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::trace::TraceCall;
 use crate::engine::{PruneCause, Reason};
 use crate::object::{ContentHash, ObjectId};
 
@@ -25,7 +28,7 @@ use crate::object::{ContentHash, ObjectId};
 const REQUEST_WINDOW: Duration = Duration::from_secs(1);
 
 /// A request to the other sources to read their repositories again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ObservationRequest {
     /// The mark of the process that made it.
     process: ContentHash,
@@ -100,7 +103,10 @@ impl Engine {
 
     /// Returns the sources of this process that are to be observed, each after a number.
     pub(crate) fn take_due_observations(&mut self) -> Vec<(SourceId, u64)> {
-        std::mem::take(&mut self.handover.observations.due)
+        let call = self.begin_call(TraceCall::TakeDueObservations, None, &());
+        let due = std::mem::take(&mut self.handover.observations.due);
+        self.end_call(call, || due.clone());
+        due
     }
 
     /// Notes that another source may ask for an observation, so that the others' statements are

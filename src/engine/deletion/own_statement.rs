@@ -12,6 +12,7 @@ use crate::engine::deletion::peer_sources::{
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::trace::{StatementQuestion, TraceCall};
 use crate::engine::{PruneDecision, PrunePolicy};
 use crate::object::{ContentHash, ObjectId};
 
@@ -98,6 +99,17 @@ impl Engine {
 
     /// Does the same as [`Engine::statement`], with nothing left in it that no longer holds.
     pub(crate) fn tidy_statement(
+        &mut self,
+        source: SourceId,
+        recorded: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
+        let call = self.begin_call(TraceCall::TidyStatement, None, &StatementQuestion::of(source, recorded));
+        let statement = self.tidied_statement(source, recorded);
+        self.end_call(call, || statement.clone());
+        statement
+    }
+
+    fn tidied_statement(
         &mut self,
         source: SourceId,
         recorded: Option<&SourceStatement>,

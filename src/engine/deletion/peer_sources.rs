@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::deletion::prune_cause::PeerInterest;
@@ -33,7 +35,7 @@ const PARTIAL_WORD: &str = "partial";
 const DAEMON_WORD: &str = "daemon";
 
 /// The repository that a source follows, as others may follow it too.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RepositoryIdentity {
     /// It was not observed yet.
     #[default]
@@ -45,7 +47,7 @@ pub(crate) enum RepositoryIdentity {
 }
 
 /// The repository of a source, and the revision that it has read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceProgress {
     /// A folder, or nothing any more: no revision shows how far it is.
     #[default]
@@ -60,7 +62,7 @@ pub(crate) enum SourceProgress {
 }
 
 /// The objects that a source wants and does not have yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TakeoverRequests {
     /// These objects, by the hash of their names.
     Listed(BTreeSet<ContentHash>),
@@ -75,7 +77,7 @@ impl Default for TakeoverRequests {
 }
 
 /// Indicates whether the newest state of a source was read completely.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceCompleteness {
     /// All that it wants is known.
     #[default]
@@ -85,7 +87,7 @@ pub(crate) enum SourceCompleteness {
 }
 
 /// Indicates whether a daemon serves a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceService {
     /// Nobody observes it before the next pass.
     #[default]
@@ -95,7 +97,7 @@ pub(crate) enum SourceService {
 }
 
 /// The statement of one source to the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceStatement {
     /// The revision that it has read.
     pub progress: SourceProgress,
@@ -116,7 +118,7 @@ pub(crate) struct SourceStatement {
 }
 
 /// Another source of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PeerSource {
     /// Its name.
     pub name: Arc<str>,
@@ -131,7 +133,7 @@ pub(crate) struct PeerSource {
 }
 
 /// The reason for which the statement of a source is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub(crate) enum UnknownStatement {
     /// It has made none.
     #[error("it has not published its takeover requests yet")]

@@ -10,6 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::prune_cause::{ChangeMilestone, PruneCause};
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
@@ -45,7 +47,7 @@ impl PruneCandidate {
 }
 
 /// The time at which an object is pruned that is no longer wanted, by its annotations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PruneTiming {
     /// It may be pruned, when the other changes of its unit are healthy.
     #[default]

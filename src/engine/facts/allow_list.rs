@@ -16,7 +16,7 @@ use crate::manifest::KindScope;
 use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId};
 
 /// The namespaces and kinds that a source is bounded to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowList {
     /// The namespaces of its objects; none for any.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
@@ -32,7 +32,7 @@ pub struct AllowList {
 }
 
 /// The objects without a namespace that a source may have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClusterScopeRule {
     /// Objects of all kinds that it may have.
     #[default]

@@ -39,7 +39,7 @@ impl Authorship {
 }
 
 /// A revision of which is known who made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuthoredRevision {
     /// The inventory of its source.
     pub inventory_id: Arc<str>,

@@ -3,6 +3,7 @@
 use crate::object::annotations;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::facts::effective_content::effective_content;
@@ -18,18 +19,19 @@ use crate::object::{
 };
 
 /// The location of a body: a git blob, and the object's position among the objects of that file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BodyLocation {
     /// Number of the source.
     pub source: SourceId,
     /// Git's id of the file's content.
+    #[serde(with = "crate::object::serial::digest_form")]
     pub blob: [u8; 20],
     /// Position among the file's objects, from 0.
     pub index: u32,
 }
 
 /// The treatment that an object's annotations ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct ObjectPolicies {
     /// May it be deleted and created again where it cannot be changed?
     pub recreate: RecreatePolicy,
@@ -44,7 +46,7 @@ pub(crate) struct ObjectPolicies {
 }
 
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum RecreatePolicy {
     /// It is not recreated: the refusal remains.
     #[default]
@@ -54,7 +56,7 @@ pub(crate) enum RecreatePolicy {
 }
 
 /// Indicates whether an object goes away by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum ObjectLifetime {
     /// It does not go away by itself.
     #[default]
@@ -64,7 +66,7 @@ pub(crate) enum ObjectLifetime {
 }
 
 /// The role of an object for the data that pods use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ConfigRole {
     /// The data of a `ConfigMap` or Secret.
     Data(ConfigData),
@@ -73,7 +75,7 @@ pub(crate) enum ConfigRole {
 }
 
 /// A desired object without its body, which is read again when it is needed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DesiredObject {
     /// The object.
     pub id: ObjectId,

@@ -4,6 +4,7 @@
 use crate::object::annotations;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::{
@@ -12,7 +13,7 @@ use crate::engine::{
 use crate::object::{ContentHash, Object, PART_OF, value_at};
 
 /// The treatment of `spec.replicas`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReplicaMode {
     /// Sent as the manifest has it.
     FromManifest,
@@ -24,7 +25,7 @@ pub(crate) enum ReplicaMode {
 }
 
 /// The variant of a content that is sent: its count of replicas, and what is laid over it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ApplyVariant {
     /// The treatment of `spec.replicas`.
     pub replicas: ReplicaMode,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
@@ -49,7 +51,7 @@ impl AcceptedContent {
 }
 
 /// A view of the object beside the informer's: a lookup, or the answer to our own write.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum DirectView {
     /// There is no such object.
     Absent,
@@ -58,7 +60,7 @@ pub(crate) enum DirectView {
 }
 
 /// The coverage of the desired content by our managedFields entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FieldOwnership {
     /// Every leaf is ours: the object is applied.
     Complete,
@@ -73,7 +75,7 @@ pub(crate) enum FieldOwnership {
 }
 
 /// The impact of repairing a lost value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RepairImpact {
     /// No pod is restarted.
     InPlace,
@@ -82,7 +84,7 @@ pub(crate) enum RepairImpact {
 }
 
 /// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct VerifiedOwnership {
     /// Hash of the content.
     pub content: ContentHash,
@@ -143,7 +145,7 @@ impl ApiRefusal {
 }
 
 /// The kind of rule that a refusal comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RefusalRule {
     /// A field that never changes: deleting and creating would help.
     Immutable,

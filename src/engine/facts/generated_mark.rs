@@ -6,11 +6,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The most bytes of a mark that are read: a namespace, the name of a Helm release, and a number.
 const MAX_MARK_BYTES: usize = 200;
 
 /// The release of an object with made-up values, and the render that made them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedMark {
     /// The namespace and name of the Helm release.
     release: Box<str>,

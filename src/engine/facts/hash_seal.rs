@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
+use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::restart::config_hash::HashKey;
@@ -47,7 +48,7 @@ impl fmt::Debug for HashCipher {
 }
 
 /// The state of the Secret hashes in a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum HashCipherStatus {
     /// There are none, or they are sealed as they would be now, or nobody here can read them.
     #[default]

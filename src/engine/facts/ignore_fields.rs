@@ -2,6 +2,7 @@
 
 use crate::object::annotations;
 use crate::object::annotations::{GENERATED, IGNORE_FIELDS};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::facts::tool_vocabulary::{MetadataMap, ToolRequests};
@@ -9,7 +10,7 @@ use crate::fields;
 use crate::object::{Diagnostic, Object, annotation_text, text_at};
 
 /// The treatment of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum ReconcilePolicy {
     /// It is created, changed, repaired and pruned.
     #[default]

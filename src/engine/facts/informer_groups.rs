@@ -8,9 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
+use crate::engine::trace::TraceCall;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of an informer group in its engine.
@@ -26,7 +29,7 @@ static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
 });
 
 /// Objects of one kind that are listed and watched together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WatchScope {
     /// The informer group.
     pub informer_group: InformerGroupId,
@@ -189,11 +192,14 @@ impl Engine {
     /// Adds an informer group, and returns its number; with the namespaces that it watches, or none for
     /// all of them.
     pub(crate) fn add_informer_group(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> InformerGroupId {
+        let call = self.begin_call(TraceCall::AddInformerGroup, None, &namespaces);
         self.kinds
             .informer_groups
             .all
             .push(InformerGroupState { namespaces, ..InformerGroupState::default() });
-        self.kinds.informer_groups.all.len() - 1
+        let number = self.kinds.informer_groups.all.len() - 1;
+        self.end_call(call, || number);
+        number
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.

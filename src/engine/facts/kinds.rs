@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::informer_groups::InformerGroupSet;
 use crate::manifest::{KindScope, KindScopes};
 use crate::object::{ErrorClass, GroupKind, Gvk};
 
 /// The state of a kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum KindState {
     /// Its informer has not listed all yet.
     Syncing,
@@ -21,7 +23,7 @@ pub(crate) enum KindState {
 }
 
 /// Indicates whether the server has a kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum KindAvailability {
     /// The server has the kind in this version.
     Served,

@@ -1,16 +1,18 @@
 //! Label selectors as `kubectl -l` reads them: `disk=ssd`, `zone in (a, b)`, `!gpu`.
 
+use serde::{Deserialize, Serialize};
+
 /// A label selector: all its terms must hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelSelector(Vec<SelectorTerm>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SelectorTerm {
     key: String,
     test: SelectorTest,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum SelectorTest {
     Exists,
     Absent,

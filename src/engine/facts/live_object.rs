@@ -4,6 +4,8 @@ use crate::object::annotations;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::{
     ConfigStamp, GeneratedMark, JobCreator, ObjectIntents, PruneTiming, ReleaseAnnotation,
     RolloutOverlayState, VolumeClaimRetention,
@@ -14,7 +16,7 @@ use crate::health::Health;
 use crate::object::{ContentHash, Gvk, Revision};
 
 /// The identity of one incarnation of an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash, Serialize, Deserialize)]
 pub struct Uid(pub Arc<str>);
 
 impl fmt::Display for Uid {
@@ -24,7 +26,7 @@ impl fmt::Display for Uid {
 }
 
 /// A resourceVersion. Comparable as a number (KEP-5504), within one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash, Serialize, Deserialize)]
 pub struct ResourceVersion(pub u64);
 
 impl ResourceVersion {
@@ -60,7 +62,7 @@ impl fmt::Display for ResourceVersion {
 /// A reference to a content: its hash, and the revision that brought it.
 ///
 /// The annotation `rhumb.dev/release` has the one of the content that we put there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentRef {
     /// Hash of the effective content.
     pub hash: ContentHash,
@@ -82,7 +84,7 @@ impl fmt::Display for ContentRef {
 }
 
 /// The owner of an object, derived from labels and annotations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectOwner {
     /// Nobody's mark.
     Nobody,
@@ -99,7 +101,7 @@ pub enum ObjectOwner {
 }
 
 /// Another writer of the object: one managedFields entry that is not ours.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash, Serialize, Deserialize)]
 pub struct FieldManager {
     /// Its field manager name.
     pub name: Arc<str>,
@@ -110,7 +112,7 @@ pub struct FieldManager {
 }
 
 /// The numbers of a workload's rolling update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReplicaStatus {
     /// Pods that the spec asks for. Unproven: others may scale it.
     pub replicas: u32,
@@ -141,7 +143,7 @@ pub struct ReplicaStatus {
 }
 
 /// The phase of a workload's controller with its newest template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WorkloadPhase {
     /// All pods have the newest template and are available.
     #[default]
@@ -155,7 +157,7 @@ pub enum WorkloadPhase {
 }
 
 /// The live view of one object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveObject {
     /// Incarnation.
     pub uid: Uid,
@@ -208,6 +210,7 @@ pub struct LiveObject {
     /// The fate of its claims when it is deleted. Others may have changed it.
     pub volume_claim_retention: VolumeClaimRetention,
     /// The word that somebody else put on it, by which it is to be left alone.
+    #[serde(deserialize_with = "crate::object::serial::read_known_word")]
     pub opt_out: Option<&'static str>,
 }
 

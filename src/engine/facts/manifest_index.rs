@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::lookup_counts;
 use crate::engine::{ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_text};
@@ -13,7 +15,7 @@ use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_
 const MAX_NAMED_PLACES: usize = 3;
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it is defined twice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnusableObject {
     /// The object.
     pub id: ObjectId,
@@ -30,7 +32,7 @@ pub(crate) struct UnusableObject {
 pub(crate) const MAX_SOURCE_FINDINGS: usize = 5000;
 
 /// The facts of one file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FileFacts {
     /// Usable objects.
     pub objects: Vec<SharedDesiredObject>,
@@ -44,6 +46,7 @@ pub(crate) struct FileFacts {
     /// may turn out to be another object.
     pub unscoped: BTreeSet<GroupKind>,
     /// The diagnostics of the file.
+    #[serde(skip)]
     pub diagnostics: Vec<Diagnostic>,
     /// The number of those that had no room.
     pub left_out: usize,
@@ -75,7 +78,7 @@ impl FileFacts {
 }
 
 /// Indicates whether every document of a file was understood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileCompleteness {
     /// All of it.
     #[default]

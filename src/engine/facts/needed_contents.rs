@@ -47,7 +47,7 @@ impl Engine {
             };
             self.objects.track_accepted(id);
             self.track_rollout(id);
-            self.wakes.mark(id.clone());
+            self.objects.wakes.mark(id.clone());
             self.wake_config_consumers(id);
             self.mark_prunes_stale();
         }

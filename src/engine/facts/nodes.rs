@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::rollout::pod_eviction::NodeState;
 use crate::engine::{LabelSelector, Readiness};
 
 /// The facts of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {
     /// Indicates whether its condition `Ready` holds.
     pub ready: Readiness,
@@ -18,7 +20,7 @@ pub struct NodeFacts {
 }
 
 /// One piece of news about the nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NodeChange {
     /// A list begins. The nodes known before stay until the list has ended.
     Init,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
 use crate::engine::facts::release_seal::ReleaseProofs;
+use crate::engine::facts::wakes::Wakes;
 use crate::engine::{FileFacts, LiveObject};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -31,6 +32,8 @@ pub(in crate::engine) struct ObjectFacts {
     pub(in crate::engine) proven_objects_by_revision: RevisionCounts,
     /// The keys of the seals, and the objects whose seal none of them proves.
     pub(in crate::engine) proofs: ReleaseProofs,
+    /// The objects that wait, and those that are to be decided about again.
+    pub(in crate::engine) wakes: Wakes,
 }
 
 impl ObjectFacts {
@@ -68,6 +71,11 @@ impl ObjectFacts {
     /// Returns the objects that autoscalers target; none as long as that is not known.
     pub(in crate::engine) fn autoscaled(&self) -> Option<&HashSet<ObjectId>> {
         self.autoscaled.as_ref()
+    }
+
+    /// Marks all objects of ours that no source wants.
+    pub(in crate::engine) fn mark_unwanted(&mut self) {
+        self.wakes.mark_each(self.unwanted.iter().cloned());
     }
 
     /// Records an object of ours that no source wants.

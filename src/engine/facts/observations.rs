@@ -50,7 +50,7 @@ impl Engine {
         for id in refuted {
             if let Some(entry) = self.objects.entries.get_mut(&id) {
                 (entry.min_resource_version, entry.direct_view) = (None, None);
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
         }
         self.set_informer_state(&listing, KindState::Synced);
@@ -237,7 +237,7 @@ impl Engine {
 
     pub(in crate::engine) fn note_object_change(&mut self, id: &ObjectId) {
         self.track_move(id);
-        self.wakes.mark(id.clone());
+        self.objects.wakes.mark(id.clone());
         self.wake_topic(&WaitTopic::Object(id.clone()));
         self.wake_config_consumers(id);
         self.note_candidate_change(id);
@@ -247,7 +247,7 @@ impl Engine {
     pub(in crate::engine) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedOwnership) {
         if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.verified = Some(verified);
-            self.wakes.mark(id.clone());
+            self.objects.wakes.mark(id.clone());
         }
     }
 }

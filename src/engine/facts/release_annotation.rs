@@ -2,7 +2,12 @@
 //!
 //! **Invariant:** knows one annotation and one key, and nothing of the engine's state.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
 
 use crate::engine::decide::decision::ApplyRequest;
 use crate::engine::restart::config_hash::HashKey;
@@ -19,7 +24,7 @@ const MAX_REVISION_BYTES: usize = 64;
 const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
 
 /// The overlay of a workload that a seal proves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SealedOverlay {
     /// The seal says nothing of one: the object is no workload, or an older version made the seal.
     Unsaid,
@@ -59,7 +64,7 @@ impl JobCreator {
 }
 
 /// The facts that a seal proves beside the content that it was made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SealedFacts {
     /// The time of pruning that the manifest asks for.
     pub timing: PruneTiming,
@@ -113,6 +118,19 @@ impl ReleaseSeal {
     }
 }
 
+impl Serialize for ReleaseSeal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReleaseSeal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'_, str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("not a seal"))
+    }
+}
+
 impl fmt::Display for ReleaseSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ContentHash::from_bytes(self.code).fmt(f)?;
@@ -131,7 +149,7 @@ impl fmt::Debug for ReleaseSeal {
 }
 
 /// The text of a release annotation: `<hash>@<revision> <code of the seal> <serial> <overlay>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseAnnotation {
     /// The content that it names, and the revision that brought that.
     pub release: ContentRef,
@@ -240,6 +258,18 @@ impl ReleaseKey {
 
     /// Returns the facts that the seal proves; none where it proves nothing.
     pub(crate) fn proven_facts(
+        &self,
+        inventory_id: &str,
+        id: &ObjectId,
+        annotation: &ReleaseAnnotation,
+    ) -> Option<SealedFacts> {
+        annotation.seal?;
+        let question = || json!({ "id": id, "inventory": inventory_id, "annotation": annotation });
+        self.key.answer(question, || self.find_facts(inventory_id, id, annotation))
+    }
+
+    /// Tries which facts the seal was made with.
+    fn find_facts(
         &self,
         inventory_id: &str,
         id: &ObjectId,

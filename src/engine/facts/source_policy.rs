@@ -42,7 +42,7 @@ impl fmt::Display for AdoptPolicy {
 }
 
 /// Indicates whether an object that the source no longer names is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PrunePolicy {
     /// It stays.
     Off,
@@ -68,7 +68,7 @@ pub enum OptOutPolicy {
 }
 
 /// The part of its repository that a source follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RepositoryExtent {
     /// All of it.
     #[default]
@@ -78,7 +78,7 @@ pub enum RepositoryExtent {
 }
 
 /// Indicates whether a source goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SourceLifecycle {
     /// It is followed.
     #[default]

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
 use crate::engine::facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP};
 use crate::engine::{
@@ -14,7 +16,7 @@ use crate::engine::{
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
 /// The inventory of a source.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
     pub kinds: BTreeSet<GroupKind>,
@@ -46,7 +48,7 @@ pub(crate) struct Inventory {
 }
 
 /// Indicates whether a source writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SourceWrites {
     /// It writes.
     Allowed,
@@ -55,7 +57,7 @@ pub(crate) enum SourceWrites {
 }
 
 /// Indicates whether a revision has to be recorded as accepted before anything of it is released.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AcceptanceRecord {
     /// No record is needed: the next revision is not judged by it.
     #[default]
@@ -263,7 +265,7 @@ impl SourceState {
 }
 
 /// One reading of a source: what changed since the last.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SourceReading {
     /// The revision that was read.
     pub revision: Option<Revision>,
@@ -276,7 +278,9 @@ pub(crate) struct SourceReading {
     /// The roots that do not render, where nothing else makes it incomplete.
     pub unrendered: Arc<[UnrenderedRoot]>,
     /// The files that could hold manifests and are not read at all, each with its reason.
+    #[serde(skip)]
     pub refused: Vec<Diagnostic>,
     /// The warnings about what was rendered.
+    #[serde(skip)]
     pub warnings: Vec<Diagnostic>,
 }

@@ -1,11 +1,12 @@
 //! The number of pods that a workload's own update strategy may take down at a time.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{GroupKind, text_at, value_at};
 
 /// A count or a share, as Kubernetes' `IntOrString`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum CountOrPercent {
     Count(u32),
     Percent(u32),
@@ -40,10 +41,10 @@ fn scale_part(all: u32, share: u32, round: u64) -> u32 {
 }
 
 /// The way in which a workload's controller replaces its pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UpdateStrategy(PodReplacement);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum PodReplacement {
     /// No pod moves by itself.
     #[default]

@@ -1,11 +1,12 @@
 //! The fate of the volume claims of a `StatefulSet` that is deleted.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{GroupKind, text_at};
 
 /// The fate of the claims of an object that is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum VolumeClaimRetention {
     /// They stay, or there are none.
     #[default]

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::orders::order::MAX_ORDER_TOKEN_BYTES;
 use crate::object::truncate;
@@ -20,7 +21,7 @@ const MAX_OUTCOME_BYTES: usize = 512;
 const MAX_ACKNOWLEDGED: usize = 300;
 
 /// The intents of people for one object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectIntents {
     /// The beginning of an order that is on the object, and is not obeyed there.
     pub misplaced: Option<Arc<str>>,
@@ -31,7 +32,7 @@ pub struct ObjectIntents {
 }
 
 /// A pause: no new content is released.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseIntent {
     /// Its identity.
     pub token: Arc<str>,
@@ -40,7 +41,7 @@ pub struct PauseIntent {
 }
 
 /// A hold: nothing is written for a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldIntent {
     /// Its identity.
     pub token: Arc<str>,
@@ -95,7 +96,7 @@ fn first_word(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The acknowledgement of an order or intent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Acknowledgement {
     /// The identity of the order or intent.
     pub token: Arc<str>,

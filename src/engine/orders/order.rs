@@ -47,7 +47,7 @@ const CONFIRM: &str = "confirm";
 pub(crate) const SERVING_PROBE_NAME: &str = "is-served";
 
 /// Something that is to be done once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Its identity.
     pub token: Arc<str>,
@@ -60,7 +60,7 @@ pub(crate) struct Order {
 }
 
 /// The verb of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OrderVerb {
     /// Go back to what an older revision says, by default to that before the one that is in force.
     Undo(Option<Arc<str>>),

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
 use crate::engine::orders::order::Order;
@@ -17,7 +19,7 @@ use crate::graph::ConnectedUnits;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// An undo order: the older content that is to be looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UndoRequest {
     /// The order's token.
     pub token: Arc<str>,
@@ -39,7 +41,7 @@ pub(crate) struct UndoRequest {
 }
 
 /// The contents of an older revision.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OlderRevision {
     /// The revision.
     pub revision: Revision,

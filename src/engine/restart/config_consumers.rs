@@ -84,7 +84,7 @@ impl Engine {
             }
             self.track_move(&user);
             self.wake_topic(&WaitTopic::Object(user.clone()));
-            self.wakes.mark(user);
+            self.objects.wakes.mark(user);
         }
     }
 

@@ -5,9 +5,13 @@ use crate::object::annotations;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::engine::restart::key_answers::KeyAnswers;
+use crate::object::serial::digest_form;
 use crate::object::{ContentHash, ObjectId, annotation_text, canonical_json};
 
 /// The shortest secret that a key is made of, in bytes.
@@ -28,7 +32,28 @@ const SHA256_BLOCK_BYTES: usize = 64;
 ///
 /// Its `Debug` form shows nothing.
 #[derive(Clone)]
-pub struct HashKey([u8; SHA256_BLOCK_BYTES]);
+pub struct HashKey {
+    block: [u8; SHA256_BLOCK_BYTES],
+    /// The number of a key that is known by its answers alone.
+    number: Option<u32>,
+    /// The answers, where they are kept for a trace or come from one.
+    answers: Option<KeyAnswers>,
+}
+
+/// A trace has the number alone.
+impl Serialize for HashKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.number().serialize(serializer)
+    }
+}
+
+/// Returns a key that is known by its answers alone.
+impl<'de> Deserialize<'de> for HashKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Some(u32::deserialize(deserializer)?);
+        Ok(Self { block: [0; SHA256_BLOCK_BYTES], number, answers: None })
+    }
+}
 
 impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,12 +73,32 @@ impl HashKey {
         } else {
             block[..secret.len()].copy_from_slice(secret);
         }
-        Some(Self(block))
+        Some(Self { block, number: None, answers: None })
+    }
+
+    /// Keeps its answers there for a trace, or takes them from there.
+    #[must_use]
+    pub(in crate::engine) fn with_answers(mut self, answers: KeyAnswers) -> Self {
+        self.answers = Some(answers);
+        self
+    }
+
+    /// Returns the answer to a question, which only a holder of the key can find.
+    pub(in crate::engine) fn answer<A: Serialize + DeserializeOwned>(
+        &self,
+        question: impl FnOnce() -> Value,
+        find: impl FnOnce() -> Option<A>,
+    ) -> Option<A> {
+        match &self.answers {
+            Some(answers) => answers.answer(question, find),
+            None => find(),
+        }
     }
 
     /// Returns a number by which two keys are distinguished, and nothing else of them.
     pub fn number(&self) -> u32 {
-        self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte))
+        let made = || self.sign(b"number").iter().take(4).fold(0, |sum, byte| (sum << 8) | u32::from(*byte));
+        self.number.unwrap_or_else(made)
     }
 
     /// Returns a key for a cipher of 128 bits, which says nothing of this one.
@@ -66,12 +111,13 @@ impl HashKey {
     pub(in crate::engine) fn derive(&self, purpose: &str) -> Self {
         let mut block = [0; SHA256_BLOCK_BYTES];
         block[..32].copy_from_slice(&self.sign(purpose.as_bytes()));
-        Self(block)
+        Self { block, number: None, answers: self.answers.clone() }
     }
 
     pub(in crate::engine) fn sign(&self, bytes: &[u8]) -> [u8; 32] {
-        let inner = Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
-        Sha256::new().chain_update(self.0.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+        let inner =
+            Sha256::new().chain_update(self.block.map(|byte| byte ^ 0x36)).chain_update(bytes).finalize();
+        Sha256::new().chain_update(self.block.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
     }
 }
 
@@ -83,6 +129,19 @@ impl HashKey {
 /// hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ConfigData(ContentHash);
+
+/// A trace has a stand-in.
+impl Serialize for ConfigData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        digest_form::serialize(&self.0.bytes(), serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ConfigData {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        digest_form::deserialize(deserializer).map(|bytes| Self(ContentHash::from_bytes(bytes)))
+    }
+}
 
 impl fmt::Debug for ConfigData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,8 +168,12 @@ pub(crate) fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<Config
         let data = data.map_or_else(|| "absent".to_owned(), |ConfigData(hash)| hash.to_string());
         json!([name_parts(id), data])
     };
-    let content: Value = used.iter().map(pair).collect();
-    ContentHash::hash_bytes(&key.sign(canonical_json(&content).as_bytes()))
+    let sign = || {
+        let content: Value = used.iter().map(pair).collect();
+        ContentHash::hash_bytes(&key.sign(canonical_json(&content).as_bytes()))
+    };
+    let question = || json!({ "data": used.iter().collect::<Vec<_>>(), "key": key.number() });
+    key.answer(question, || Some(sign())).unwrap_or_else(sign)
 }
 
 /// Returns whether a content asks for a restart when the data that its pods use change.

@@ -9,6 +9,8 @@ use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
@@ -27,7 +29,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId};
 pub(crate) const CONFIG_KEY_SECRET_NAME: &str = "config-key.rhumb.dev";
 
 /// The state of something that has to be read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) enum ReadState<T> {
     /// It is being read.
     #[default]

@@ -8,13 +8,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::object::ContentHash;
 
 /// The number of used objects whose change can be recorded.
 const MAX_RECORDED_CHANGES: u32 = 64;
 
 /// The data that the pods of a workload were started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigStamp {
     /// The number of the key under which the data were hashed.
     pub key: u32,
@@ -27,7 +29,7 @@ pub struct ConfigStamp {
 }
 
 /// Data, and what the pod template has carried with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedConfig {
     /// The hash of the data.
     pub data: ContentHash,

@@ -112,7 +112,7 @@ pub enum OnFailure {
 }
 
 /// The budget of the whole cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Budget {
     /// Workloads whose pods are being replaced at a time.
     pub max_workloads: u32,
@@ -145,7 +145,7 @@ impl Default for Budget {
 }
 
 /// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BudgetNarrowing {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,

@@ -304,9 +304,9 @@ impl Engine {
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         // This may be the answer to a call from before their requests, so they ask again.
         let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
-        self.wakes.mark_each(waiting);
+        self.objects.wakes.mark_each(waiting);
         let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
-        self.wakes.mark_each(transferring);
+        self.objects.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
         self.rollouts
@@ -341,7 +341,7 @@ impl Engine {
             self.register_live_rollout(id);
         }
         self.judge_recorded(&opened);
-        self.wakes.mark_each(opened);
+        self.objects.wakes.mark_each(opened);
     }
 
     /// Records why the rollout ledger cannot be read: nothing new is claimed before a person mends
@@ -354,7 +354,7 @@ impl Engine {
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable_reason != unreadable {
             self.rollouts.unreadable_reason = unreadable;
-            self.wakes.mark_each(self.rollouts.requests_by_id.keys().cloned());
+            self.objects.wakes.mark_each(self.rollouts.requests_by_id.keys().cloned());
         }
     }
 

@@ -206,7 +206,9 @@ impl Engine {
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.wakes.mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
+        self.objects
+            .wakes
+            .mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

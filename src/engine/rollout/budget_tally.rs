@@ -45,7 +45,7 @@ const TALLY_EXPIRY: SignedDuration = SignedDuration::from_hours(24);
 const MIN_COUNT_CHANGE_FRACTION: u32 = 20;
 
 /// The load of one source on the budget.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BudgetTally {
     /// The inventory.
     pub inventory_id: Arc<str>,

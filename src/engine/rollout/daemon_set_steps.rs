@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::decide::decision::ApplyRequest;
 use crate::engine::facts::nodes::NodeChange;
 use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot};
@@ -38,7 +40,7 @@ pub(crate) const SLOT_RETURN_DELAY: Duration = Duration::from_secs(10);
 const EVICTION_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PodToEvict {
     /// Its DaemonSet.
     pub of: ObjectId,
@@ -51,7 +53,7 @@ pub(crate) struct PodToEvict {
 }
 
 /// The outcome of an eviction request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EvictionOutcome {
     /// The pod is being deleted, or is gone.
     Evicted,
@@ -343,7 +345,7 @@ impl Engine {
                 EvictionPlan::Pods(_) | EvictionPlan::Nothing(_) => MissingBudget::Nothing,
             };
             if (&rollout.held_step, rollout.lacks) != (&held_step, lacks) {
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
             (rollout.held_step, rollout.lacks) = (held_step, lacks);
             match due {

@@ -99,7 +99,7 @@ impl Engine {
         question: impl Fn(&mut DecisionMemo) -> &mut MemoTable<T>,
         ask: impl Fn(&Self) -> T,
     ) -> T {
-        if self.wakes.has_dirty() || !self.configs.woken.is_empty() {
+        if self.objects.wakes.has_dirty() || !self.configs.woken.is_empty() {
             self.clear_memo();
         }
         let key = (source, workload.clone());

@@ -8,6 +8,8 @@
 //! to the version that shows them. An adoption that reclaims fields of kubectl first is bound to
 //! the uid.
 
+use serde::{Deserialize, Serialize};
+
 use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::decide::is_serving;
 use crate::engine::decide::decision::{
@@ -19,7 +21,7 @@ use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState, Uid};
 use crate::object::{ContentHash, ObjectId};
 
 /// The server's answer about one content.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DryRunImpact {
     /// The content.
     pub content: ContentHash,

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
@@ -16,7 +18,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 const MAX_PENDING_ROLLOUT_EVENTS: usize = 1024;
 
 /// An event of one rollout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RolloutEvent {
     /// The workload.
     pub id: ObjectId,
@@ -31,7 +33,7 @@ pub(crate) struct RolloutEvent {
 }
 
 /// The kind of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum RolloutEventKind {
     /// It was written, and its pods are being replaced.
     Started,

@@ -12,6 +12,7 @@ use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
 use crate::engine::state::Engine;
+use crate::engine::trace::TraceCall;
 use crate::engine::{LiveObject, ReplicaStatus, WorkloadPhase};
 use crate::object::ObjectId;
 
@@ -167,7 +168,10 @@ impl Engine {
 
     /// Takes the workloads of other daemons' claims of which it is new that they may not be read.
     pub(crate) fn take_newly_hidden(&mut self) -> Vec<ObjectId> {
-        std::mem::take(&mut self.rollouts.newly_hidden)
+        let call = self.begin_call(TraceCall::TakeNewlyHidden, None, &());
+        let hidden = std::mem::take(&mut self.rollouts.newly_hidden);
+        self.end_call(call, || hidden.clone());
+        hidden
     }
 
     /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::ContentRef;
@@ -19,7 +20,7 @@ use crate::engine::rollout::start_rate::RolloutStart;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The rollout ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RolloutLedger {
     /// The claims, by workload.
     pub claims: BTreeMap<ObjectId, RolloutClaim>,
@@ -43,7 +44,7 @@ pub(crate) struct RolloutLedger {
 }
 
 /// A claim that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnreadableClaim {
     /// As it is in the object.
     pub raw: Value,
@@ -56,7 +57,7 @@ pub(crate) struct UnreadableClaim {
 const MAX_HISTORY_OBJECTS: usize = 200;
 
 /// One workload that may restart pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RolloutClaim {
     /// The inventory that it is in.
     pub inventory_id: Arc<str>,
@@ -71,7 +72,7 @@ pub(crate) struct RolloutClaim {
 }
 
 /// A unit: objects that one revision changes together, and where each goes back to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReleaseUnit {
     /// The inventory that they are in.
     pub inventory_id: Arc<str>,
@@ -82,7 +83,7 @@ pub(crate) struct ReleaseUnit {
 }
 
 /// One object of a unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
@@ -95,7 +96,7 @@ pub(crate) struct UnitMember {
 }
 
 /// The data that a workload's pods are started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConfigRestart {
     /// The hash over all of them.
     pub data: ContentHash,
@@ -107,7 +108,7 @@ pub(crate) struct ConfigRestart {
 
 /// The target of a rollback of one object: its last good content, its absence, or that nobody
 /// knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RollbackTarget {
     /// There was no such object.
     Absent,

@@ -8,6 +8,7 @@ use crate::object::annotations;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::facts::effective_content::set_metadata;
@@ -20,7 +21,7 @@ pub(crate) const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
 const NO_PROGRESS_DEADLINE_SECONDS: i64 = 2_147_483_647;
 
 /// The overlay on a workload's content. Steps count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RolloutOverlay {
     /// A Deployment makes this number of new pods beside its old ones, and waits.
     Surge {

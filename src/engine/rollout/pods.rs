@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::count_text;
 
@@ -24,7 +26,7 @@ pub(crate) const TRANSIENT_REASON_GRACE: Duration = Duration::from_secs(2);
 pub(crate) const MAX_CONTAINER_RESTARTS: u32 = 3;
 
 /// Indicates whether a pod is Ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Readiness {
     /// Its condition `Ready` does not hold, or it is ending.
     NotReady,
@@ -33,7 +35,7 @@ pub enum Readiness {
 }
 
 /// A container that waits for something that may never come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerFailure {
     /// The container, which may be an init container.
     pub container: Arc<str>,
@@ -42,11 +44,12 @@ pub struct ContainerFailure {
     /// The kubelet's message.
     pub message: Arc<str>,
     /// The time since which this process has seen it.
+    #[serde(with = "crate::object::serial::instant_form")]
     pub since: Instant,
 }
 
 /// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedPod {
     /// `Evicted`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
     pub reason: Arc<str>,
@@ -54,29 +57,32 @@ pub struct FailedPod {
     pub message: Arc<str>,
     /// The time at which this process saw it end; none if it had ended before it was watched, as a
     /// pod of an earlier rollout.
+    #[serde(with = "crate::object::serial::optional_instant_form")]
     pub seen: Option<Instant>,
 }
 
 /// A pod that no node takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnschedulablePod {
     /// The scheduler's message.
     pub message: Arc<str>,
     /// The time since which this process has seen it.
+    #[serde(with = "crate::object::serial::instant_form")]
     pub since: Instant,
 }
 
 /// The controller cannot create pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodCreationFailure {
     /// The server's words, as the controller repeats them: a quota, or admission.
     pub message: Arc<str>,
     /// The time since which this process has seen it.
+    #[serde(with = "crate::object::serial::instant_form")]
     pub since: Instant,
 }
 
 /// One pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodFacts {
     /// Name.
     pub name: Arc<str>,
@@ -93,6 +99,7 @@ pub struct PodFacts {
     pub ready: Readiness,
     /// The time since which this process has seen it Ready without a restart between; none while it
     /// is not Ready.
+    #[serde(with = "crate::object::serial::optional_instant_form")]
     pub steady_since: Option<Instant>,
     /// Restarts of its most restarted container, init containers too.
     pub restarts: u32,
@@ -124,7 +131,7 @@ impl PodFacts {
 }
 
 /// One ReplicaSet of a Deployment that asks for pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaSetFacts {
     /// Name.
     pub name: Arc<str>,
@@ -141,7 +148,7 @@ pub struct ReplicaSetFacts {
 }
 
 /// All pods of one workload, as they were seen at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPods {
     /// The version of the workload that this is about. Later writes to the workload are not in it.
     pub rv: ResourceVersion,

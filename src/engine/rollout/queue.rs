@@ -32,7 +32,7 @@ const MAX_PUBLISHED_REASON_BYTES: usize = 300;
 pub(crate) const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct QueuedObject {
     /// The object.
     pub id: ObjectId,

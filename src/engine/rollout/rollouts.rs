@@ -448,7 +448,7 @@ impl Engine {
                 self.rollouts.budget_stale = true;
             }
             if over && !self.rollouts.requests_by_id.contains_key(&id) {
-                self.wakes.mark(id);
+                self.objects.wakes.mark(id);
             }
         }
     }

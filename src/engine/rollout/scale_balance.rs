@@ -15,6 +15,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
@@ -49,7 +51,7 @@ pub(crate) struct StepShare {
 }
 
 /// The purpose of a scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ScalePurpose {
     /// The old template gets the pods that the new one got of a scale.
     Restore,
@@ -70,7 +72,7 @@ pub(crate) enum ScaleBalance {
 }
 
 /// A ReplicaSet that is to be scaled, in the incarnation and version that was judged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScaleRequest {
     /// Its Deployment.
     pub of: ObjectId,
@@ -91,7 +93,7 @@ pub(crate) struct ScaleRequest {
 }
 
 /// The result of scaling a ReplicaSet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ScaleResult {
     /// The ReplicaSet asks for the pods that it is to have.
     Done,
@@ -238,7 +240,7 @@ impl Engine {
         };
         if correction.message != message {
             correction.message = message;
-            self.wakes.mark(id.clone());
+            self.objects.wakes.mark(id.clone());
         }
         let ScaleBalance::Scale(set, to, purpose) = balance else {
             if balance == ScaleBalance::Even {

@@ -33,7 +33,7 @@ const START_RETENTION: Duration = Duration::from_mins(2);
 const MAX_RECORDED_STARTS: usize = 600;
 
 /// The beginning of one rollout.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RolloutStart {
     /// The workload.
     pub id: ObjectId,

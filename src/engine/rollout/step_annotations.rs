@@ -3,6 +3,7 @@
 use crate::object::annotations::{STEP_MODE, STEP_NODES, STEP_PROMOTE, STEP_SOAK, STEPS};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::facts::label_selector::LabelSelector;
@@ -13,7 +14,7 @@ use crate::object::{parse_duration, text_at, value_at};
 pub(in crate::engine) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
 
 /// The mechanism that holds a workload in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::engine) enum StepMechanism {
     Surge,
     InPlace,

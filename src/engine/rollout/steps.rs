@@ -9,6 +9,7 @@ use crate::object::{annotations, count_text, verb_to_be};
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::RolloutOverlay;
@@ -17,7 +18,7 @@ use crate::engine::rollout::step_annotations::{self, StepMechanism};
 use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at};
 
 /// The number of pods that get the new template in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StepSize {
     /// A number of pods.
     Pods(u32),
@@ -39,7 +40,7 @@ impl StepSize {
 }
 
 /// The way in which a rollout leaves a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum PromotionMode {
     /// It goes on by itself.
     #[default]
@@ -49,7 +50,7 @@ pub(crate) enum PromotionMode {
 }
 
 /// The steps of a workload. They count from 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steps {
     pub(in crate::engine) sizes: Vec<StepSize>,
     pub(in crate::engine) soak: Duration,
@@ -128,7 +129,7 @@ pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
 }
 
 /// The state of the overlay for the template that is to be rolled out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RolloutOverlayState {
     /// Another template: its rollout has not begun.
     Other,

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, find_stuck_pod};
 use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
 use crate::engine::rollout::rollouts::RolloutStartState;
@@ -12,7 +14,7 @@ use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 /// A pod that is to be deleted, in the incarnation and version that was judged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StuckPod {
     /// Its workload.
     pub of: ObjectId,

@@ -259,7 +259,7 @@ fn what_waits_for_its_wave_is_due_with_what_needs_it_in_an_earlier_one() {
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &[("env", Some(first)), ("web", Some(second))]));
         if let Some(topic) = topic.clone() {
-            harness.engine.wakes.begin_wait(&env, topic);
+            harness.engine.objects.wakes.begin_wait(&env, topic);
         }
         assert_eq!(harness.engine.is_due_with(&web, &env), expected, "{wave} {needs:?} {topic:?}");
     };

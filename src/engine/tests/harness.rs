@@ -122,7 +122,11 @@ impl Harness {
     }
 
     fn started(&self, budget: Budget) -> Engine {
-        let mut engine = Engine::new(budget);
+        self.begin(Engine::new(budget))
+    }
+
+    /// Tells a new engine what the cluster and the source show.
+    pub(super) fn begin(&self, mut engine: Engine) -> Engine {
         engine.add_source(source("test", SET));
         let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse);
         let rejections = self.world.rejections.clone();

@@ -83,6 +83,7 @@ mod stripped;
 mod stuck_stateful_set;
 mod suspended_deletions;
 mod tallies;
+mod trace;
 mod unit_pause;
 mod unit_transfer;
 mod unknown;

@@ -262,7 +262,7 @@ impl<'a> ExhaustiveModel<'a> {
         let has_event =
             |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == event_object(*place));
         steps.extend((0..=NAMES.len()).filter(has_event).map(ModelStep::Deliver));
-        if self.harness.engine.wakes.has_dirty() {
+        if self.harness.engine.objects.wakes.has_dirty() {
             steps.push(ModelStep::Turn);
         }
         if self.harness.engine.next_ledger().is_some() {
@@ -335,7 +335,7 @@ impl<'a> ExhaustiveModel<'a> {
                 break;
             }
         }
-        self.harness.engine.wakes.mark_each(dirty);
+        self.harness.engine.objects.wakes.mark_each(dirty);
     }
 
     /// Checks that rejected content is not applied again while the newest commit asks for exactly

@@ -31,7 +31,7 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rejection {
     /// The contents, each with its last good one.
     pub unit: ReleaseUnit,
@@ -344,7 +344,7 @@ impl Engine {
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
-        self.wakes.mark(id.clone());
+        self.objects.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }

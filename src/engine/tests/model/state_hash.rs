@@ -33,8 +33,8 @@ impl ExhaustiveModel<'_> {
                 thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
             let _ = write!(print, "{}{facts:?};", id.name());
         }
-        let dirty: BTreeSet<&ObjectId> = engine.wakes.dirty().iter().collect();
-        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.wakes.topics().iter().collect();
+        let dirty: BTreeSet<&ObjectId> = engine.objects.wakes.dirty().iter().collect();
+        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.objects.wakes.topics().iter().collect();
         let source = engine.source(FIRST);
         let _ = write!(
             print,

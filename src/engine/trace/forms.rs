@@ -1,0 +1,160 @@
+//! The forms of effects in a trace.
+//!
+//! A decision is shown without its content, which is in the reading that brought it. Of a reason
+//! only the name is shown, and no seal at all: a replay cannot make it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
+};
+use crate::engine::effect::{ActingEffect, Effects, FailedRollout, RolloutReport};
+use crate::engine::{
+    ApplyVariant, PodToEvict, Reason, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId,
+    SourceStatement, StuckPod, Uid,
+};
+use crate::object::{ContentHash, ObjectId, Revision};
+
+/// The effects of a turn.
+#[derive(Debug, Serialize)]
+pub(in crate::engine) struct EffectsForm<'a> {
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    rollout_events: &'a [RolloutReport],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    failures: &'a [ActingEffect<FailedRollout>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stuck_pods: &'a [ActingEffect<StuckPod>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    evictions: &'a [ActingEffect<PodToEvict>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    scales: &'a [ActingEffect<ScaleRequest>],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<&'a ObjectId>,
+}
+
+impl<'a> From<&'a Effects> for EffectsForm<'a> {
+    fn from(effects: &'a Effects) -> Self {
+        Self {
+            rollout_events: &effects.rollout_events,
+            failures: &effects.failures,
+            stuck_pods: &effects.stuck_pods,
+            evictions: &effects.evictions,
+            scales: &effects.scales,
+            keys: sorted(&effects.keys),
+        }
+    }
+}
+
+/// Returns marked objects in a stable order, each once: marks have none, and the queue takes each
+/// once.
+pub(in crate::engine) fn sorted(keys: &[ObjectId]) -> Vec<&ObjectId> {
+    let mut keys: Vec<&ObjectId> = keys.iter().collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The question for the tidy statement of a source.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::engine) struct StatementQuestion<'a> {
+    /// The source.
+    pub source: SourceId,
+    /// Its present one.
+    pub recorded: Option<Cow<'a, SourceStatement>>,
+}
+
+impl<'a> StatementQuestion<'a> {
+    /// Asks about a source.
+    pub(in crate::engine) fn of(source: SourceId, recorded: Option<&'a SourceStatement>) -> Self {
+        Self { source, recorded: recorded.map(Cow::Borrowed) }
+    }
+}
+
+/// The decision about an object.
+#[derive(Debug, Serialize)]
+pub(in crate::engine) struct DecisionForm<'a> {
+    id: &'a ObjectId,
+    action: ActionForm<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requeue_after: Option<Duration>,
+}
+
+#[derive(Debug, Serialize)]
+enum ActionForm<'a> {
+    Nothing,
+    Forget,
+    Lookup,
+    CompareCached(ContentHash, ApplyVariant),
+    CompareLive(ContentHash, ApplyVariant),
+    AwaitContent,
+    DryRun(ApplyForm<'a>),
+    Apply(ApplyForm<'a>),
+    Delete(&'a Uid, ResourceVersion, DeletionReason),
+}
+
+#[derive(Debug, Serialize)]
+struct ApplyForm<'a> {
+    content: ContentHash,
+    source: SourceId,
+    revision: &'a Revision,
+    /// The serial number that its seal proves.
+    serial: Option<u64>,
+    precondition: &'a Precondition,
+    decided_on: Option<ResourceVersion>,
+    variant: ApplyVariant,
+    purpose: ApplyPurpose,
+    restarts: RestartRisk,
+}
+
+impl<'a> DecisionForm<'a> {
+    /// Returns the form of a decision.
+    pub(in crate::engine) fn of(id: &'a ObjectId, decision: &'a Decision) -> Self {
+        let reason = decision.reason.as_ref().map(reason_name);
+        let action = ActionForm::from(&decision.action);
+        Self { id, action, reason, requeue_after: decision.requeue_after }
+    }
+}
+
+impl<'a> From<&'a Action> for ActionForm<'a> {
+    fn from(action: &'a Action) -> Self {
+        let hash = |desired: &SharedDesiredObject| desired.hash;
+        match action {
+            Action::Nothing => Self::Nothing,
+            Action::Forget => Self::Forget,
+            Action::Lookup => Self::Lookup,
+            Action::CompareCached(desired, variant) => Self::CompareCached(hash(desired), *variant),
+            Action::CompareLive(desired, variant) => Self::CompareLive(hash(desired), *variant),
+            Action::AwaitContent => Self::AwaitContent,
+            Action::DryRun(apply) => Self::DryRun(apply.into()),
+            Action::Apply(apply) => Self::Apply(apply.into()),
+            Action::Delete(uid, version, reason) => Self::Delete(uid, *version, *reason),
+        }
+    }
+}
+
+impl<'a> From<&'a ApplyRequest> for ApplyForm<'a> {
+    fn from(apply: &'a ApplyRequest) -> Self {
+        Self {
+            content: apply.desired.hash,
+            source: apply.source,
+            revision: &apply.revision,
+            serial: apply.seal.map(|seal| seal.serial),
+            precondition: &apply.precondition,
+            decided_on: apply.decided_on,
+            variant: apply.variant,
+            purpose: apply.purpose,
+            restarts: apply.restarts,
+        }
+    }
+}
+
+/// Returns the name of a reason, as the code has it.
+fn reason_name(reason: &Reason) -> String {
+    let text = format!("{reason:?}");
+    text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
