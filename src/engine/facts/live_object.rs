@@ -156,6 +156,10 @@ pub enum WorkloadPhase {
     Recovering,
 }
 
+/// One of the few words that the engine knows as constants. By this name serde does not take it for
+/// a text that it may borrow.
+type KnownWord = &'static str;
+
 /// The live view of one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveObject {
@@ -211,7 +215,7 @@ pub struct LiveObject {
     pub volume_claim_retention: VolumeClaimRetention,
     /// The word that somebody else put on it, by which it is to be left alone.
     #[serde(deserialize_with = "crate::object::serial::read_known_word")]
-    pub opt_out: Option<&'static str>,
+    pub opt_out: Option<KnownWord>,
 }
 
 impl LiveObject {

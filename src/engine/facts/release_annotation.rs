@@ -45,7 +45,7 @@ impl SealedOverlay {
 
 /// The creator of the incarnation of a Job. The end of one that somebody else created says nothing
 /// of the content. It may have ended without a pod, by fields that the manifest does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobCreator {
     /// It is rhumb. All other objects, and seals of older versions, count as that.
     Rhumb,
