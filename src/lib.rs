@@ -96,7 +96,7 @@ pub mod testing {
     }
     /// Health.
     pub mod health {
-        pub use crate::health::{HEALTH_SPEC_KEYS, of, waits_for_consumer};
+        pub use crate::health::{HEALTH_SPEC_KEYS, is_waiting_for_consumer, of};
     }
     /// Rendered inputs.
     pub mod input {

@@ -64,7 +64,7 @@ fn every_fixture_is_named_after_its_kind() {
 fn a_claim_that_waits_for_its_consumer_is_distinguished_from_one_that_is_provisioned() {
     let waits = |name: &str| {
         let object: Value = serde_yaml::from_str(&fixtures()[name]).unwrap();
-        health::waits_for_consumer(&health::of(&object))
+        health::is_waiting_for_consumer(&health::of(&object))
     };
     assert!(waits("persistentvolumeclaim-waiting"));
     assert!(!waits("persistentvolumeclaim-provisioning"));

@@ -29,7 +29,7 @@ pub(crate) fn measure(
     let count = options.few;
     // The first writes of a server are slower than all that follow.
     floor(&api, &Corpus::new("warm", KindMix::Apps, count / 4))?;
-    let needed = options.wants(Scenario::FirstApply) || options.wants(Scenario::Diff);
+    let needed = options.is_selected(Scenario::FirstApply) || options.is_selected(Scenario::Diff);
     let (mut floors, mut firsts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for round in 0..options.rounds {
@@ -52,7 +52,7 @@ pub(crate) fn measure(
         }
     }
     report(options, table, &Times::new(floors), Times::new(firsts), &calls);
-    if options.wants(Scenario::FirstApply) {
+    if options.is_selected(Scenario::FirstApply) {
         growth(cluster, &api, options, table)?;
     }
     Ok(last)
@@ -118,7 +118,7 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
         |time: Duration| format!("{:.2} s, {:.0}/s", time.as_secs_f64(), count as f64 / time.as_secs_f64());
     let floor = floors.median();
     table.add(&format!("floor: {count} prebuilt writes, {CONNECTIONS} connections"), pace(floor));
-    if options.wants(Scenario::FirstApply) {
+    if options.is_selected(Scenario::FirstApply) {
         let first = firsts.median();
         table.add(&format!("S1 first apply of {count}, whole process"), pace(first));
         let share = 100.0 / ratio(first, floor);

@@ -48,12 +48,12 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     daemon.says("created", options.many, Duration::from_mins(15))?;
     progress(&format!("{} Deployments were made in {:.1} s", options.many, start.elapsed().as_secs_f64()));
     daemon.rests()?;
-    if options.wants(Scenario::Idle) {
+    if options.is_selected(Scenario::Idle) {
         idle(options, &cluster, daemon, &program, &source, table)?;
     } else {
         drop(daemon);
     }
-    if options.wants(Scenario::Resync) {
+    if options.is_selected(Scenario::Resync) {
         resync(options, &cluster, &program, &source, table)?;
     }
     Ok(())

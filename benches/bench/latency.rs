@@ -64,7 +64,7 @@ fn follow(options: &Options, count: usize) -> Outcome<LatencySamples> {
     daemon.rests()?;
     let mut watch = block_on(api.watch_config_maps())?;
     let mut measured = LatencySamples { commits: None, repairs: None };
-    if options.wants(Scenario::Commit) {
+    if options.is_selected(Scenario::Commit) {
         let mut followed =
             FollowedRepository { repository: &mut repository, watch: &mut watch, daemon: &daemon };
         let numbers: Vec<usize> = corpus.config_maps(options.samples).collect();
@@ -73,7 +73,7 @@ fn follow(options: &Options, count: usize) -> Outcome<LatencySamples> {
         progress(&format!("commit → write, {count} objects: {}", times.spread()));
         measured.commits = Some(times);
     }
-    if options.wants(Scenario::Drift) {
+    if options.is_selected(Scenario::Drift) {
         let times = repairs(&corpus, &api, &mut watch, &daemon, options.samples)?;
         progress(&format!("foreign write → repair, {count} objects: {}", times.spread()));
         measured.repairs = Some(times);

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let mut table = Table::default();
     let mut attempt =
         |name: &str, scenarios: &[Scenario], measure: fn(&Options, &mut Table) -> Outcome<()>| {
-            if scenarios.iter().any(|scenario| options.wants(*scenario))
+            if scenarios.iter().any(|scenario| options.is_selected(*scenario))
                 && let Err(error) = measure(&options, &mut table)
             {
                 table.add(name, format!("not measured: {error}"));
@@ -95,7 +95,7 @@ fn check_bounds(options: &Options, table: &Table) -> ExitCode {
 fn applied(options: &Options, table: &mut Table) -> Outcome<()> {
     let cluster = Cluster::builder().bare().start()?;
     match first_apply::measure(&cluster, options, table)? {
-        Some(place) if options.wants(Scenario::Diff) => diff::measure(&cluster, &place, table),
+        Some(place) if options.is_selected(Scenario::Diff) => diff::measure(&cluster, &place, table),
         _ => Ok(()),
     }
 }

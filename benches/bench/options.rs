@@ -118,12 +118,12 @@ impl Options {
     }
 
     /// Returns whether a scenario is asked for.
-    pub(crate) fn wants(&self, scenario: Scenario) -> bool {
+    pub(crate) fn is_selected(&self, scenario: Scenario) -> bool {
         self.scenarios.is_empty() || self.scenarios.contains(&scenario)
     }
 
     /// Returns whether a scenario is asked for, by its name.
     pub(crate) fn wants_named(&self, name: &str) -> bool {
-        Scenario::ALL.iter().any(|(known, scenario)| *known == name && self.wants(*scenario))
+        Scenario::ALL.iter().any(|(known, scenario)| *known == name && self.is_selected(*scenario))
     }
 }

@@ -214,7 +214,7 @@ fn judge_repetitions(stage: &mut Stage, events: &[AuditEvent]) {
     let system = stage.site.system();
     let is_twice = |((_, namespace, _, name), count): &(&(&str, &str, &str, &str), &usize)| {
         let is_record = *namespace == system || *name == system;
-        let is_excused = stage.allows(Effect::DeletesRecords) && is_record;
+        let is_excused = stage.is_tolerated(Effect::DeletesRecords) && is_record;
         **count > 1 + stage.allowance.recreations.get(*name).copied().unwrap_or(0) && !is_excused
     };
     let twice: Vec<String> = counts
@@ -276,12 +276,12 @@ fn judge_histories(stage: &mut Stage) {
             }
             "counter" if !event.gone => {
                 let version = text(&event.object, "/data/key").parse::<u32>().unwrap_or(0);
-                if version < counter && !stage.allows(Effect::GoesToOlderCommits) {
+                if version < counter && !stage.is_tolerated(Effect::GoesToOlderCommits) {
                     found.push((Invariant::I8, format!("version {version} after {counter}")));
                 }
                 counter = version;
             }
-            "shared" | "front" if !stage.allows(Effect::RemovesForeignFields) => {
+            "shared" | "front" if !stage.is_tolerated(Effect::RemovesForeignFields) => {
                 let theirs = ["/data/theirs", "/metadata/annotations/example.org~1theirs"];
                 let has = theirs.iter().any(|pointer| !text(&event.object, pointer).is_empty());
                 if has {

@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     };
     let all = faults();
     let wanted: Vec<(usize, &Fault)> =
-        all.iter().enumerate().filter(|(_, fault)| options.wants(fault.name)).collect();
+        all.iter().enumerate().filter(|(_, fault)| options.is_selected(fault.name)).collect();
     if options.is_list || wanted.is_empty() {
         table::list(&wanted);
         return if wanted.is_empty() { ExitCode::from(2) } else { ExitCode::SUCCESS };

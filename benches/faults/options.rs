@@ -53,7 +53,7 @@ impl Options {
     }
 
     /// Returns whether a row is asked for.
-    pub(crate) fn wants(&self, name: &str) -> bool {
+    pub(crate) fn is_selected(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }
 }

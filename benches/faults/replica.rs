@@ -179,7 +179,7 @@ impl Replica {
 
     /// Returns whether the daemon says that it has applied a revision completely, and all is
     /// healthy.
-    pub(crate) fn claims(&self, revision: &str) -> bool {
+    pub(crate) fn is_claiming(&self, revision: &str) -> bool {
         let status = self.status();
         let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
         let sources = status["sources"].as_array().cloned().unwrap_or_default();

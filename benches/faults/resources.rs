@@ -24,7 +24,7 @@ pub(crate) fn judge(stage: &mut Stage) {
     judge_secrets(stage);
     judge_resources(stage);
     let ends: u64 = stage.replicas.iter().map(|replica| replica.ends).sum();
-    if ends > 0 && !stage.allows(Effect::EndsProcesses) {
+    if ends > 0 && !stage.is_tolerated(Effect::EndsProcesses) {
         note(stage, Invariant::I14, format!("a process ended by itself, {ends} times"));
     }
 }
@@ -63,7 +63,7 @@ fn bytes_below(folder: &Path) -> u64 {
 
 /// Judges I13: memory, open files and the state directory are bounded.
 fn judge_resources(stage: &mut Stage) {
-    if stage.allows(Effect::TakesResources) {
+    if stage.is_tolerated(Effect::TakesResources) {
         return;
     }
     let most_bytes = STATE_BYTES + 2 * bytes_below(stage.repo.path());

@@ -329,7 +329,7 @@ impl Stage {
     }
 
     /// Returns whether the invariants do not count an effect.
-    pub(crate) fn allows(&self, effect: Effect) -> bool {
+    pub(crate) fn is_tolerated(&self, effect: Effect) -> bool {
         self.allowance.effects.contains(&effect)
     }
 
@@ -408,7 +408,8 @@ impl Stage {
         let revision = self.repo.head();
         let is_false = |stage: &Self| {
             let before = stage.desired.difference(&stage.observer);
-            let claims = before.is_some() && stage.replicas.iter().any(|replica| replica.claims(&revision));
+            let claims =
+                before.is_some() && stage.replicas.iter().any(|replica| replica.is_claiming(&revision));
             claims && stage.desired.difference(&stage.observer).is_some()
         };
         if is_false(self) {

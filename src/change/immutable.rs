@@ -253,7 +253,7 @@ impl ImmutabilityCheck<'_> {
             TEXT,
             ListComparison::Exact,
         );
-        if rules.iter().any(|rule| rule.path == ".spec.csi") && self.only_adds_expand_secret() {
+        if rules.iter().any(|rule| rule.path == ".spec.csi") && self.is_expand_secret_addition() {
             rules.retain(|rule| rule.path != ".spec.csi");
         }
         rules.extend(self.field(&["spec", "volumeMode"], IMMUTABLE_MESSAGE));
@@ -265,7 +265,7 @@ impl ImmutabilityCheck<'_> {
 
     /// Returns whether a CSI volume only gets the secret for its expansion, which may be added
     /// later.
-    fn only_adds_expand_secret(&self) -> bool {
+    fn is_expand_secret_addition(&self) -> bool {
         const KEY: &str = "controllerExpandSecretRef";
         let (Some(live), Some(wanted)) =
             (value_at(self.live, &["spec", "csi"]), value_at(self.wanted, &["spec", "csi"]))

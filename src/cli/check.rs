@@ -379,13 +379,15 @@ async fn with_cluster_sources(
     let read = listed.into_iter().flatten();
     let read = read.filter_map(|object| CustomSource::read(object, &config.custom_sources));
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
-    let followed =
-        deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed_config);
+    let followed = deleted
+        .iter()
+        .filter(|custom| !config.has_source(&custom.name))
+        .filter_map(CustomSource::followed_config);
     report.ending = followed.filter(|source| source.life == SourceLifecycle::Deleting).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {
-            _ if config.names(name) => {
+            _ if config.has_source(name) => {
                 let text =
                     format!("source {name} is defined in the cluster too: the one in the file is followed");
                 report.add(CheckLevel::Warning, text);
@@ -399,7 +401,7 @@ async fn with_cluster_sources(
         }
     }
     // The finalizer of one that has none yet is no matter of whether it could be followed.
-    let configs = customs.into_iter().filter(|custom| !config.names(&custom.name));
+    let configs = customs.into_iter().filter(|custom| !config.has_source(&custom.name));
     let mut joined = config.clone();
     joined.sources.extend(configs.filter_map(|custom| {
         // Deleting such a Source deletes all of its objects, whatever `prune` says.

@@ -9,7 +9,7 @@ use super::manifest_set::{CheckedObjects, ManifestSet};
 use crate::change::{self, Impact, ImpactKind};
 use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, keep_ignored, wave};
 use crate::graph;
-use crate::input::lacks_key;
+use crate::input::is_key_missing;
 use crate::manifest::{InvalidObject, KindScopes};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId, RenderOrigin};
 
@@ -82,7 +82,7 @@ impl RevisionObjects {
         allow: &AllowList,
     ) -> Self {
         let completeness = if manifests.understood { Completeness::Complete } else { Completeness::Partial };
-        let unopened = manifests.diagnostics.iter().filter(|found| lacks_key(found));
+        let unopened = manifests.diagnostics.iter().filter(|found| is_key_missing(found));
         let unopened: BTreeSet<Arc<str>> = unopened.map(|found| found.origin.file.clone()).collect();
         let mut sealed = BTreeSet::new();
         for item in manifests.items.iter_mut().filter(|item| unopened.contains(&item.origin.file)) {
@@ -94,7 +94,7 @@ impl RevisionObjects {
             sealed.insert(item.origin.file.clone());
         }
         // A root that has nothing else is not rendered, and stays a finding.
-        manifests.diagnostics.retain(|found| !lacks_key(found) || !sealed.contains(&found.origin.file));
+        manifests.diagnostics.retain(|found| !is_key_missing(found) || !sealed.contains(&found.origin.file));
         let CheckedObjects { assembled, diagnostics, disallowed } =
             manifests.into_objects(scopes, namespace, allow);
         let mut objects = BTreeMap::new();

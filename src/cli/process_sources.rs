@@ -137,7 +137,7 @@ impl SourceShare {
                     leases.set_wanted_sources(all);
                     leases.set_served_sources(names.clone());
                 } else {
-                    let new = customs.iter().filter(|custom| new(custom) && !config.names(&custom.name));
+                    let new = customs.iter().filter(|custom| new(custom) && !config.has_source(&custom.name));
                     doubtful = new.map(|custom| custom.name.as_str().into()).collect();
                 }
             }
@@ -173,7 +173,7 @@ impl SourceShare {
         let own = customs.iter().filter_map(|custom| Some((names.get(&*custom.name)?, custom)));
         own.map(|(name, custom)| {
             let unusable = match &custom.config {
-                _ if config.names(name) => {
+                _ if config.has_source(name) => {
                     let why = "the configuration file has a source of this name, which counts";
                     Some(("NameTaken", why.to_owned()))
                 }
@@ -184,7 +184,7 @@ impl SourceShare {
                 Some(leases) => cluster.with_fence(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
-            let meaning = if config.names(name) {
+            let meaning = if config.has_source(name) {
                 StatusTargetKind::FileSource
             } else {
                 StatusTargetKind::ClusterSource

@@ -36,7 +36,7 @@ pub(super) fn reload<T>(
             return ReloadResult::Kept;
         }
     };
-    for change in changes.iter().filter(|change| !change.needs_restart()) {
+    for change in changes.iter().filter(|change| !change.is_restart_needed()) {
         tracing::info!("new configuration: {change}");
     }
     let restart: Vec<&str> = changes.iter().filter_map(ConfigChange::key).collect();
@@ -47,7 +47,7 @@ pub(super) fn reload<T>(
     let words = if restart.is_empty() { String::new() } else { format!("restart needed for {restart}") };
     service.set_topic(StatusTopic::Configuration, words);
     service.count(ReloadOutcome::Taken);
-    if changes.iter().all(ConfigChange::needs_restart) {
+    if changes.iter().all(ConfigChange::is_restart_needed) {
         if changes.is_empty() {
             tracing::info!("new configuration: no changes");
         }

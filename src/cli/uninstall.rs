@@ -308,11 +308,11 @@ impl Uninstallation<'_> {
         )
         .with_exit(ExitStatus::Guarded)
         .hint(format!("`kubectl delete sources.rhumb.dev -n {namespace} {}` ends it", names.join(" ")));
-        let waits_for_deletion = |custom: &Value| {
+        let is_waiting_for_deletion = |custom: &Value| {
             let finalizers = custom["metadata"]["finalizers"].as_array();
             finalizers.is_some_and(|all| all.iter().any(|one| *one == SOURCE_FINALIZER))
         };
-        Err(if found.iter().any(waits_for_deletion) {
+        Err(if found.iter().any(is_waiting_for_deletion) {
             error.hint(format!(
                 "its finalizer {SOURCE_FINALIZER} waits for `rhumb run`, which deletes its objects"
             ))

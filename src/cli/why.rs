@@ -74,7 +74,7 @@ enum ExplainedObject {
     /// A source has it.
     Managed(Box<ManagedObject>),
     /// The record of a source alone names it: it is not there yet, or somebody else's.
-    Recorded(ObjectId, ObjectStatus),
+    Recorded(ObjectId, Box<ObjectStatus>),
 }
 
 impl ExplainedObject {
@@ -156,7 +156,7 @@ async fn find_object(
         Err(error) => {
             let (_, id) = session.resolve_name(name)?;
             match cluster_status::recorded_status(session, &id).await? {
-                Some(status) => Ok(ExplainedObject::Recorded(id, status)),
+                Some(status) => Ok(ExplainedObject::Recorded(id, Box::new(status))),
                 None => Err(error),
             }
         }

@@ -75,7 +75,7 @@ impl CallLimiter {
 
     /// Returns whether the rate limit is in force.
     #[cfg(test)]
-    pub(super) fn limits(&self) -> bool {
+    pub(super) fn is_limiting(&self) -> bool {
         !self.server_queues.load(Ordering::Relaxed)
     }
 }

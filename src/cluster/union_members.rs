@@ -210,7 +210,7 @@ fn is_of_content(error: &ClusterError) -> bool {
 /// Returns the entries whose items stay where they are, as FieldsV1 texts.
 fn unnamed_owners(live: &Value) -> Vec<String> {
     let entries = live["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
-    let unnamed = entries.iter().filter(|entry| !is_ours(entry) && !fields::names_writer(entry));
+    let unnamed = entries.iter().filter(|entry| !is_ours(entry) && !fields::has_known_writer(entry));
     unnamed.map(|entry| entry["fieldsV1"].to_string()).collect()
 }
 

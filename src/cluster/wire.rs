@@ -165,10 +165,7 @@ impl LiveDecoder {
             value_digest: None,
             other_managers: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
-            health: Health {
-                status: health.status,
-                message: self.interner.text(&shorten(&health.message, MAX_HEALTH_MESSAGE_BYTES)),
-            },
+            health: self.shared_health(&health),
             replica_status: tree.as_ref().and_then(|tree| {
                 let replica_status = controller_progress::of(&self.group_kind, tree)?;
                 let failed_before = ours.is_some_and(|entry| {
@@ -204,6 +201,12 @@ impl LiveDecoder {
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
+    }
+
+    /// Returns the health with as much of its message as is kept, which objects share.
+    fn shared_health(&self, health: &Health) -> Health {
+        let message = shorten(&health.message, MAX_HEALTH_MESSAGE_BYTES);
+        Health { status: health.status, message: self.interner.text(&message) }
     }
 
     /// Returns the unproven annotation. The engine has the keys that prove it.

@@ -56,7 +56,7 @@ pub enum DeleteResult {
 
 /// Indicates whether a write is only tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WriteMode {
+enum PatchMode {
     Real,
     Dry,
 }
@@ -82,9 +82,9 @@ impl Cluster {
         let on = CallSubject::Object(id.clone());
         let content = ConditionalBody {
             body,
-            precondition: PreconditionFields::new(precondition, WriteMode::Real, &on)?,
+            precondition: PreconditionFields::new(precondition, PatchMode::Real, &on)?,
         };
-        let answer = self.send_patch(kind, id, &content, force, WriteMode::Real).await?;
+        let answer = self.send_patch(kind, id, &content, force, PatchMode::Real).await?;
         let seen = LiveDecoder::new(kind, self.interner(), WireForm::Full).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
@@ -119,9 +119,9 @@ impl Cluster {
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
         let content = ConditionalBody {
             body,
-            precondition: PreconditionFields::new(precondition, WriteMode::Dry, &on)?,
+            precondition: PreconditionFields::new(precondition, PatchMode::Dry, &on)?,
         };
-        let answer = self.send_patch(kind, id, &content, force, WriteMode::Dry).await?.decode(&on)?;
+        let answer = self.send_patch(kind, id, &content, force, PatchMode::Dry).await?.decode(&on)?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
             None => answer,
@@ -134,14 +134,14 @@ impl Cluster {
         id: &ObjectId,
         content: &ConditionalBody<'_>,
         force: ApplyForce,
-        mode: WriteMode,
+        mode: PatchMode,
     ) -> Result<ApiResponse, ClusterError> {
         let on = CallSubject::Object(id.clone());
         let mut parameters = vec![("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict")];
         if force == ApplyForce::Forced {
             parameters.push(("force", "true"));
         }
-        if mode == WriteMode::Dry {
+        if mode == PatchMode::Dry {
             parameters.push(("dryRun", "All"));
         }
         let url = path::with_query(path::object(kind, id), &parameters);
@@ -238,10 +238,10 @@ struct PreconditionFields<'a> {
 impl<'a> PreconditionFields<'a> {
     /// Reads a precondition. A dry run names no absence: it writes nothing, and its answer would show
     /// the version.
-    fn new(precondition: &'a Precondition, mode: WriteMode, on: &CallSubject) -> Result<Self, ClusterError> {
+    fn new(precondition: &'a Precondition, mode: PatchMode, on: &CallSubject) -> Result<Self, ClusterError> {
         let (uid, version) = match (precondition, mode) {
-            (Precondition::Absent, WriteMode::Real) => (None, Some(ABSENT_VERSION.to_owned())),
-            (Precondition::Absent, WriteMode::Dry) => (None, None),
+            (Precondition::Absent, PatchMode::Real) => (None, Some(ABSENT_VERSION.to_owned())),
+            (Precondition::Absent, PatchMode::Dry) => (None, None),
             (Precondition::Uid(uid), _) => (Some(uid), None),
             (Precondition::Exact(uid, rv), _) => (Some(uid), Some(exact_version(*rv, on)?)),
         };

@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for BoundCredentials {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all = BTreeMap::<DnsLabel, UrlPrefix>::deserialize(deserializer)?;
         for (name, prefix) in &all {
-            if !prefix.takes_credentials() {
+            if !prefix.can_have_credentials() {
                 return Err(de::Error::custom(format!(
                     "the credentials {name} are for no address that begins with https:// or ssh:// and has no `=`"
                 )));

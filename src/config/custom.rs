@@ -390,7 +390,7 @@ impl CustomSource {
     }
 
     /// Returns whether the object waits for the deletion of its source's objects.
-    pub fn waits_for_deletion(&self) -> bool {
+    pub fn is_waiting_for_deletion(&self) -> bool {
         self.finalizers.iter().any(|one| one == SOURCE_FINALIZER)
     }
 
@@ -399,7 +399,7 @@ impl CustomSource {
     pub fn finalizer_state(&self) -> FinalizerState {
         let observes = self.config.as_ref().is_ok_and(|config| config.mode == SourceMode::Observe);
         let owns = !observes && self.name.parse::<DnsLabel>().is_ok();
-        match (self.policy, self.waits_for_deletion()) {
+        match (self.policy, self.is_waiting_for_deletion()) {
             (DeletionPolicy::Delete, true) if self.deleted && owns => FinalizerState::KeptUntilEmpty,
             (DeletionPolicy::Delete, true) if owns => FinalizerState::Correct,
             // The API server takes none for what is deleted.
@@ -519,7 +519,7 @@ impl super::Config {
     #[must_use]
     pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();
-        let configs = custom.iter().filter(|custom| !self.names(&custom.name));
+        let configs = custom.iter().filter(|custom| !self.has_source(&custom.name));
         joined.sources.extend(configs.filter_map(CustomSource::followed_config));
         joined
     }
@@ -531,7 +531,7 @@ impl super::Config {
     }
 
     /// Returns whether the file has a source of this name.
-    pub fn names(&self, name: &str) -> bool {
+    pub fn has_source(&self, name: &str) -> bool {
         self.sources.iter().any(|source| source.name == name)
     }
 }

@@ -212,7 +212,7 @@ impl FetchConfig {
     }
 
     /// Returns whether charts at this address may be fetched.
-    pub fn allows(&self, chart: &ChartAddress) -> bool {
+    pub fn is_allowed(&self, chart: &ChartAddress) -> bool {
         self.allow.iter().any(|prefix| prefix.covers(chart))
     }
 
@@ -233,7 +233,7 @@ mod tests {
         fn check(prefix: &str, repository: &str, name: &str, expected: bool) {
             let config = FetchConfig { allow: vec![prefix.parse().unwrap()], ..FetchConfig::default() };
             let chart = repository.parse::<ChartAddress>().ok().and_then(|address| address.chart(name));
-            let found = chart.is_some_and(|chart| config.allows(&chart));
+            let found = chart.is_some_and(|chart| config.is_allowed(&chart));
             assert_eq!(found, expected, "{prefix}: {repository} {name}");
         }
         let https = "https://charts.example.com/stable/";

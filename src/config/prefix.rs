@@ -66,7 +66,7 @@ impl UrlPrefix {
 
     /// Returns whether credentials can be bound to it: the server shows who it is, and git takes it
     /// for the name of a setting.
-    pub fn takes_credentials(&self) -> bool {
+    pub fn can_have_credentials(&self) -> bool {
         matches!(&*self.0.scheme, "https" | "ssh") && !self.to_string().contains('=')
     }
 }

@@ -28,7 +28,7 @@ where
             Err(fault) => fault.with_mark(document.mark),
         };
         let mark = fault.mark.unwrap_or(document.mark);
-        if !follows_from_another(document, &fault) {
+        if !is_consequential(document, &fault) {
             faults.push(fault);
         }
         if faults.len() >= MAX_FAULTS || !document.try_remove_entry(mark) {
@@ -38,12 +38,12 @@ where
 }
 
 /// Returns whether a key is only missing because it was taken out for its own fault.
-fn follows_from_another(document: &ConfigNode, fault: &ConfigFault) -> bool {
+fn is_consequential(document: &ConfigNode, fault: &ConfigFault) -> bool {
     let (Some(key), Some(mark)) = (fault.missing, fault.mark) else { return false };
     let mut open = vec![document];
     while let Some(node) = open.pop() {
         match &node.data {
-            ConfigNodeData::Mapping(mapping) if node.mark == mark => return mapping.was_taken(key),
+            ConfigNodeData::Mapping(mapping) if node.mark == mark => return mapping.is_taken_out(key),
             ConfigNodeData::Mapping(mapping) => open.extend(mapping.entries.iter().map(|entry| &entry.value)),
             ConfigNodeData::List(items) => open.extend(items),
             ConfigNodeData::Plain(_) | ConfigNodeData::Text(_) => {}

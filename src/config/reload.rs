@@ -25,7 +25,7 @@ pub(crate) enum ConfigChange {
 
 impl ConfigChange {
     /// Returns whether a new process is needed for it.
-    pub(crate) const fn needs_restart(&self) -> bool {
+    pub(crate) const fn is_restart_needed(&self) -> bool {
         self.key().is_some()
     }
 

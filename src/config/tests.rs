@@ -451,8 +451,8 @@ fn a_reload_tells_what_it_takes() {
         |new| new.sources[0].name = "store".to_owned(),
         &[ConfigChange::SourceAdded("store".to_owned()), ConfigChange::SourceRemoved("shop".to_owned())],
     );
-    assert!(ConfigChange::Restart("api").needs_restart());
-    assert!(!ConfigChange::Budget.needs_restart());
+    assert!(ConfigChange::Restart("api").is_restart_needed());
+    assert!(!ConfigChange::Budget.is_restart_needed());
 }
 
 #[test]

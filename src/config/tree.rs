@@ -66,7 +66,7 @@ pub(super) struct SyntaxError {
 
 impl ConfigNodeMapping {
     /// Returns whether this key was there and has been taken out.
-    pub(super) fn was_taken(&self, key: &str) -> bool {
+    pub(super) fn is_taken_out(&self, key: &str) -> bool {
         self.taken.iter().any(|taken| taken == key)
     }
 }

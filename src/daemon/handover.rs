@@ -76,7 +76,11 @@ pub(super) fn is_recorded(engine: View<'_>, source: SourceId, inventory: Option<
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
 /// been tidied before the objects of it were seen, and no event reports that they are.
-pub(super) fn needs_tidying(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
+pub(super) fn has_outdated_requests(
+    engine: View<'_>,
+    source: SourceId,
+    inventory: Option<&InventoryObject>,
+) -> bool {
     engine.can_state(source)
         && read_statement(inventory).is_some_and(|statement| engine.has_excess_requests(source, &statement))
 }

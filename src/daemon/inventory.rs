@@ -514,7 +514,7 @@ pub(super) enum CallState {
 
 impl InventoryStore {
     /// Returns whether the inventory, as last read, names all these kinds and namespaces.
-    pub(super) fn names_all(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
+    pub(super) fn has_all_scopes(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(inventory) = self.inventory.inventory() else { return false };
         touched.iter().all(|(kind, namespace)| {
             let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));

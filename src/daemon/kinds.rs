@@ -101,7 +101,7 @@ impl KindWatches {
 
     /// Records a hint that a missing kind may be there now.
     pub(super) fn hint(&mut self) {
-        if self.kinds.is_some() && self.asks_again() {
+        if self.kinds.is_some() && self.is_discovery_needed() {
             self.retry = FIRST_DISCOVERY_BACKOFF;
             self.next = Some(Instant::now());
         }
@@ -180,7 +180,7 @@ impl KindWatches {
         self.kinds = Some(kinds);
         self.failure = None;
         self.update(engine);
-        if self.asks_again() {
+        if self.is_discovery_needed() {
             self.retry_discovery();
         }
     }
@@ -205,7 +205,7 @@ impl KindWatches {
         }
     }
 
-    fn asks_again(&self) -> bool {
+    fn is_discovery_needed(&self) -> bool {
         self.version_use == VersionUse::Used || self.has_missing_kinds()
     }
 

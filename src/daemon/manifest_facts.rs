@@ -78,7 +78,7 @@ impl ReadSettings {
         for item in &reading.items {
             scopes.add_definition(item);
         }
-        let mut refused = DisallowedObjects::default();
+        let mut disallowed = DisallowedObjects::default();
         for item in reading.items {
             let kind = item.gvk.group_kind();
             let scope = scopes.get(&kind);
@@ -92,7 +92,7 @@ impl ReadSettings {
             for object in assembled.objects {
                 if let Some(found) = self.allow.finding(&object.id, scope, &object.origin) {
                     facts.disallowed.push(unusable_object(object.id, object.gvk, &found));
-                    refused.add(found);
+                    disallowed.add(found);
                     continue;
                 }
                 let object = &self.names.intern_object(object);
@@ -115,7 +115,7 @@ impl ReadSettings {
                 match self.allow.finding(&invalid.id, scope, &invalid.origin) {
                     Some(found) => {
                         facts.disallowed.push(unusable_object(invalid.id, invalid.gvk, &found));
-                        refused.add(found);
+                        disallowed.add(found);
                     }
                     None => facts.unusable.push(Arc::new(UnusableObject {
                         id: invalid.id,
@@ -126,7 +126,7 @@ impl ReadSettings {
                 }
             }
         }
-        facts.diagnostics.extend(refused.diagnostics(file));
+        facts.diagnostics.extend(disallowed.diagnostics(file));
         facts.objects.shrink_to_fit();
         facts.unscoped.clone_from(&unknown);
         FileReading { facts, unknown }

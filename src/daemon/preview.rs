@@ -262,7 +262,7 @@ impl PreviewRun {
         self.reread_last_contents().await;
         self.search_folders().await;
         let mut decisions = self.decide_objects().await?;
-        if self.engine.view().needs_peers() {
+        if self.engine.view().is_peer_read_needed() {
             self.ask_others().await?;
             decisions = self.decide_objects().await?;
         }
@@ -348,7 +348,7 @@ impl PreviewRun {
         if self.engine.view().is_reading_release_key() {
             self.read_key().await?;
         }
-        if !self.engine.view().needs_key() {
+        if !self.engine.view().is_key_needed() {
             return Ok(());
         }
         for id in self.engine.view().data_to_watch() {

@@ -67,7 +67,7 @@ impl StatusTarget {
     fn finalizer_state(&self, custom: &CustomSource) -> FinalizerState {
         match self.kind {
             StatusTargetKind::ClusterSource => custom.finalizer_state(),
-            StatusTargetKind::FileSource if custom.waits_for_deletion() => FinalizerState::Unneeded,
+            StatusTargetKind::FileSource if custom.is_waiting_for_deletion() => FinalizerState::Unneeded,
             StatusTargetKind::FileSource => FinalizerState::Correct,
         }
     }
@@ -154,7 +154,7 @@ impl CustomSourceWatch {
 fn is_same(one: &[CustomSource], other: &[CustomSource]) -> bool {
     let asks = |custom: &CustomSource| {
         let CustomSource { name, uid, generation, config, deleted, .. } = custom;
-        (name.clone(), uid.clone(), *generation, config.clone(), *deleted, custom.waits_for_deletion())
+        (name.clone(), uid.clone(), *generation, config.clone(), *deleted, custom.is_waiting_for_deletion())
     };
     one.iter().map(asks).eq(other.iter().map(asks))
 }

@@ -328,7 +328,7 @@ impl SourceTask {
         }
         let number = self.settings.source;
         let read = |(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown);
-        let seen = self.read_newest().await;
+        let seen = self.read_newest_revision().await;
         let mut events = Vec::new();
         if self.identity != self.source.identity() {
             self.source.identity().clone_into(&mut self.identity);
@@ -389,7 +389,9 @@ impl SourceTask {
         }
     }
 
-    async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
+    async fn read_newest_revision(
+        &mut self,
+    ) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         self.facts.set_versions(self.versions.borrow_and_update().clone());
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
         self.has_postponed_roots = rendered == RenderStep::Rendered && self.source.has_postponed_roots();

@@ -85,13 +85,11 @@ impl TraceWriter {
         if self.lock_chunks().is_none() {
             return None;
         }
-        match ConfigKey::new_random().and_then(|random| random.key()) {
-            Some(key) => Some(TraceRecorder::new(self.0.start, key)),
-            None => {
-                self.end("the system gives no random bytes");
-                None
-            }
+        let key = ConfigKey::new_random().and_then(|random| random.key());
+        if key.is_none() {
+            self.end("the system gives no random bytes");
         }
+        key.map(|key| TraceRecorder::new(self.0.start, key))
     }
 
     /// Writes lines behind those before.

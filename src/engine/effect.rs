@@ -190,7 +190,7 @@ impl Engine {
     pub(crate) fn poll_watches(&mut self) -> WantedWatches {
         let call = self.begin_call(TraceCall::PollWatches, None, &());
         let workloads = self.workloads_to_watch().into_iter().collect();
-        let nodes = if self.needs_nodes() { WatchState::Open } else { WatchState::Closed };
+        let nodes = if self.is_node_watch_needed() { WatchState::Open } else { WatchState::Closed };
         let watches = WantedWatches { workloads, nodes, data: self.take_data_to_watch() };
         self.end_call(call, || watches.clone());
         watches

@@ -174,7 +174,7 @@ const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-sche
 
 /// Returns whether what an entry of `managedFields` holds is known to be a person's or a tool's.
 /// The control plane, its autoscalers and who wrote before ownership was tracked are none.
-pub(crate) fn names_writer(entry: &Value) -> bool {
+pub(crate) fn has_known_writer(entry: &Value) -> bool {
     let manager = text_at(entry, &["manager"]);
     !manager.is_empty()
         && manager != UNKNOWN_MANAGER

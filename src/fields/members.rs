@@ -38,7 +38,7 @@ pub(crate) struct FieldsV1Texts<'a> {
     pub ours: Option<&'a str>,
     /// All others.
     pub others: &'a [String],
-    /// The ones among them whose items stay, see [`super::names_writer`].
+    /// The ones among them whose items stay, see [`super::has_known_writer`].
     pub unnamed: &'a [String],
 }
 

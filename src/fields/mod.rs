@@ -31,7 +31,7 @@ pub(crate) use cover::owns;
 pub use cover::{OwnershipCheck, check_ownership, uncovered_paths};
 pub(crate) use empty::{EmptyCounterpart, find_counterpart};
 pub use field_writers::lost_field_writers;
-pub(crate) use field_writers::{DriftedPaths, drift_words, later_writers, names_writer};
+pub(crate) use field_writers::{DriftedPaths, drift_words, has_known_writer, later_writers};
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
 pub(crate) use mask::{mask_pair, mask_value};

@@ -94,7 +94,7 @@ pub(crate) fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 }
 
 /// Returns whether an object's own annotation names the object itself.
-pub(crate) fn names_itself(id: &ObjectId, body: &Value) -> bool {
+pub(crate) fn has_self_reference(id: &ObjectId, body: &Value) -> bool {
     let mut found = FoundReferences::new(id);
     found.annotated(body);
     found.ids.contains(id)

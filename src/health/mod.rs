@@ -141,7 +141,7 @@ pub(crate) fn is_finished(kind: &GroupKind, object: &Value) -> bool {
 /// Returns whether this is the health of a claim that is bound only when a pod uses it
 /// (`WaitForFirstConsumer`). Dependents must not wait for it, because one of them may be that very
 /// pod.
-pub fn waits_for_consumer(health: &Health) -> bool {
+pub fn is_waiting_for_consumer(health: &Health) -> bool {
     &*health.message == claim::WAITS_FOR_CONSUMER_MESSAGE
 }
 

@@ -28,12 +28,12 @@ pub(super) fn terminating(view: &HealthView<'_>) -> Health {
 
 /// Returns the health of a node by its condition Ready, as the node lifecycle controller sees it.
 pub(super) fn node(view: &HealthView<'_>) -> Health {
-    wants(view, "Ready", "has not reported yet")
+    health_by_condition(view, "Ready", "has not reported yet")
 }
 
 /// Returns the health of an `APIService`: current once its backend answers.
 pub(super) fn api_service(view: &HealthView<'_>) -> Health {
-    wants(view, "Available", "its backend was not looked at yet")
+    health_by_condition(view, "Available", "its backend was not looked at yet")
 }
 
 /// Judges a Service. The address of a load balancer is no part of it (kstatus): many clusters have
@@ -74,7 +74,7 @@ pub(super) fn migration(view: &HealthView<'_>) -> Health {
     }
 }
 
-fn wants(view: &HealthView<'_>, condition: &str, missing: &str) -> Health {
+fn health_by_condition(view: &HealthView<'_>, condition: &str, missing: &str) -> Health {
     match view.condition(condition) {
         Some(condition) if condition.has_status("True") => Health::current(),
         Some(condition) => in_progress(&condition.message_or(missing)),

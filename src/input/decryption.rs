@@ -246,7 +246,7 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
 
 /// Returns whether a file stays closed only because no key for it is at hand. Its names count then,
 /// which are in the open.
-pub(crate) fn lacks_key(found: &Diagnostic) -> bool {
+pub(crate) fn is_key_missing(found: &Diagnostic) -> bool {
     [NO_KEY, NOT_SUPPORTED].contains(&found.code)
 }
 

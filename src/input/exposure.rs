@@ -94,7 +94,7 @@ pub(super) fn hold_exposed_back(
         found: Vec::new(),
         newcomer: None,
         lines: Vec::new(),
-        hides_identity: false,
+        is_identity_hidden: false,
     };
     let mut partners: BTreeMap<ItemPosition, &ManifestItem> =
         positions(&sealed.items).zip(&sealed.items).collect();
@@ -117,7 +117,7 @@ pub(super) fn hold_exposed_back(
 /// Takes the objects out of an encrypted reading of which it is encrypted which they are.
 pub(super) fn drop_unidentified(sealed: &mut ManifestFile) {
     let before = sealed.items.len();
-    retain_items(sealed, |item| !hides_identity(item));
+    retain_items(sealed, |item| !is_identity_hidden(item));
     sealed.understood &= sealed.items.len() == before;
 }
 
@@ -162,7 +162,7 @@ struct ExposureReview<'r> {
     newcomer: Option<ManifestOrigin>,
     /// The line of each object, with true for one that is held back.
     lines: Vec<(u32, bool)>,
-    hides_identity: bool,
+    is_identity_hidden: bool,
 }
 
 impl ExposureReview<'_> {
@@ -173,8 +173,8 @@ impl ExposureReview<'_> {
         self.lines.push((sealed.origin.line, found.is_some()));
         let Some(found) = found else { return ObjectExposure::Shown };
         self.found.push(found);
-        if hides_identity(sealed) || !is_same_object(sealed, item) {
-            self.hides_identity = true;
+        if is_identity_hidden(sealed) || !is_same_object(sealed, item) {
+            self.is_identity_hidden = true;
             return ObjectExposure::HeldBack;
         }
         let (origin, index) = (item.origin.clone(), item.index);
@@ -204,16 +204,16 @@ impl ExposureReview<'_> {
     fn without_partner(&mut self, item: &ManifestItem) -> ObjectExposure {
         self.newcomer.get_or_insert_with(|| item.origin.clone());
         self.lines.push((item.origin.line, true));
-        self.hides_identity = true;
+        self.is_identity_hidden = true;
         ObjectExposure::HeldBack
     }
 
     /// Names what is encrypted of an object that is none in the open. If that is not its
     /// identity, the finding of the opened reading says why.
     fn unread(&mut self, sealed: &ManifestItem) {
-        let hides = hides_identity(sealed);
+        let hides = is_identity_hidden(sealed);
         self.lines.push((sealed.origin.line, hides));
-        self.hides_identity |= hides;
+        self.is_identity_hidden |= hides;
         let is_hidden = |path: &&&[&str]| is_sealed(text_at(&sealed.body, path));
         if let Some(path) = IDENTITY_PATHS.iter().find(is_hidden) {
             let value = crate::object::value_at(&sealed.body, path);
@@ -235,7 +235,7 @@ impl ExposureReview<'_> {
         self.found.extend(newcomer.map(|at| encrypted_field(at, "apiVersion")));
         opened.diagnostics.append(&mut self.found);
         opened.diagnostics.sort();
-        opened.understood &= !self.hides_identity;
+        opened.understood &= !self.is_identity_hidden;
         opened
     }
 }
@@ -250,7 +250,7 @@ fn is_same_object(one: &ManifestItem, other: &ManifestItem) -> bool {
 }
 
 /// Returns whether it is encrypted which object it is, or not said.
-fn hides_identity(sealed: &ManifestItem) -> bool {
+fn is_identity_hidden(sealed: &ManifestItem) -> bool {
     sealed.name.is_empty() || IDENTITY_PATHS.iter().any(|path| is_sealed(text_at(&sealed.body, path)))
 }
 

@@ -65,7 +65,7 @@ pub(crate) use chart_lock::is_lock;
 pub(crate) use chart_supply::PinPolicy;
 #[cfg(test)]
 pub(crate) use decryption::NO_KEY;
-pub(crate) use decryption::{Decrypter, lacks_key};
+pub(crate) use decryption::{Decrypter, is_key_missing};
 pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;

@@ -76,7 +76,7 @@ impl OpenedInputs {
     }
 
     /// Returns whether a text has an opened value, or may have one.
-    pub(super) fn shows_value(&self, text: &str) -> bool {
+    pub(super) fn has_opened_value(&self, text: &str) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.index.can_contain(text.as_bytes()))
     }
 
@@ -115,7 +115,7 @@ impl OpenedInputs {
     /// Takes the words of a program out of a finding. Its place stays, and so does what is said of
     /// a chart by names and fields alone.
     fn without_value(&self, found: Diagnostic) -> Diagnostic {
-        let message = if found.code == RENDER_FAILED || self.shows_value(&found.message) {
+        let message = if found.code == RENDER_FAILED || self.has_opened_value(&found.message) {
             HIDDEN_OUTPUT_REASON.to_owned()
         } else {
             found.message.clone()

@@ -141,7 +141,7 @@ pub(super) fn strip_transformations(object: &mut Value, folders: &[String]) {
 }
 
 /// Returns whether a text names the annotation, also as JSON patches write it.
-pub(super) fn mentions_origins(bytes: &[u8]) -> bool {
+pub(super) fn has_origin_annotation(bytes: &[u8]) -> bool {
     let patched = ORIGIN_ANNOTATION.replace('/', "~1");
     [ORIGIN_ANNOTATION, &patched]
         .iter()
@@ -149,7 +149,7 @@ pub(super) fn mentions_origins(bytes: &[u8]) -> bool {
 }
 
 /// Returns whether a kustomization asks for origins itself.
-pub(super) fn asks_for_origins(bytes: &[u8]) -> bool {
+pub(super) fn has_origin_option(bytes: &[u8]) -> bool {
     let documents = read_first_document(&Arc::from(""), bytes).documents;
     let entries = documents.iter().flat_map(build_metadata_entries).flat_map(|entry| entry.value.items());
     entries.into_iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS_WORD))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, lacks_key};
+use super::decryption::{Decrypter, is_key_missing};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::SEALED_PREFIX;
 use super::sops::is_sealed;
@@ -82,7 +82,7 @@ fn hold_unopened_back(mut reading: ManifestFile, found: Diagnostic) -> ManifestF
         item.valid = false;
     }
     // A file that was edited after it was encrypted says nothing for certain, not even names.
-    reading.understood &= lacks_key(&found);
+    reading.understood &= is_key_missing(&found);
     drop_unidentified(&mut reading);
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);

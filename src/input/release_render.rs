@@ -208,7 +208,7 @@ pub(super) async fn render_helm_release<T: FileTree>(
         opened.check_exposure(&object.body, &at)?;
     }
     // A notice may name an object that is none of those.
-    rendered.notices.retain(|notice| !opened.shows_value(&notice.message));
+    rendered.notices.retain(|notice| !opened.has_opened_value(&notice.message));
     let warnings = log_notices(rendered.notices);
     Ok(RenderOutput { objects: rendered_objects(rendered.objects), warnings })
 }

@@ -237,7 +237,7 @@ impl SourceRenderer {
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
-        let lacks_identity = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
+        let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
         let touched = impact.map(|impact| impact.roots);
         // Its possible names are read from all that is in its folder.
@@ -281,7 +281,7 @@ impl SourceRenderer {
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
-        if lacks_identity {
+        if is_identity_missing {
             rendered.rest = rendered.rest.max(RemainingRenderWork::Interrupted);
         }
         narrow_use(&mut rendered, &versions);

@@ -65,7 +65,7 @@ impl RevisionVariables {
 
     /// Returns whether another try may know more of them.
     pub(super) fn is_interrupted(&self) -> bool {
-        HolderReading::lacks_identity(&self.faults)
+        HolderReading::is_identity_missing(&self.faults)
     }
 
     /// Returns the findings about an object, with the reasons for which its variables are not known

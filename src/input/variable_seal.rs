@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decryption::{Decrypter, OpenedInput, lacks_key};
+use super::decryption::{Decrypter, OpenedInput, is_key_missing};
 use super::render_cipher::{RootCipher, SealFault, is_secret};
 use super::sops::{FileSeal, SealingSecret, SopsFormat, is_encrypted};
 use super::variables::{HolderBody, is_holder};
@@ -123,8 +123,8 @@ impl HolderReading {
     }
 
     /// Returns whether an identity may come that opens what could not be opened.
-    pub(super) fn lacks_identity(faults: &[Diagnostic]) -> bool {
-        faults.iter().any(lacks_key)
+    pub(super) fn is_identity_missing(faults: &[Diagnostic]) -> bool {
+        faults.iter().any(is_key_missing)
     }
 }
 

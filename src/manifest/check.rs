@@ -200,7 +200,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 self.name();
                 self.namespace();
                 self.types();
-                self.typed &= self.labels(&["metadata"]);
+                self.typed &= self.check_labels(&["metadata"]);
             }
             None | Some(Value::Null) => self.nameless(),
             Some(_) => {
@@ -237,7 +237,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             let message = "API servers before Kubernetes 1.36 take no Service whose name begins with a digit";
             self.findings.add(ManifestFinding::warning(mark, "service-name", message));
         }
-        if self.generates() {
+        if self.has_generated_name() {
             self.hinted(
                 &["metadata", "generateName"],
                 "generate-name",
@@ -249,7 +249,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
 
     fn nameless(&mut self) {
         self.identified = false;
-        if self.generates() {
+        if self.has_generated_name() {
             return self.hinted(
                 &["metadata", "generateName"],
                 "generate-name",
@@ -266,7 +266,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         self.hinted(path, "no-name", "metadata.name is missing", hint);
     }
 
-    fn generates(&self) -> bool {
+    fn has_generated_name(&self) -> bool {
         self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_empty_field(value))
     }
 
@@ -296,7 +296,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     /// Checks the labels and annotations of a `metadata`; false when their types are wrong.
-    fn labels(&mut self, metadata: &[&str]) -> bool {
+    fn check_labels(&mut self, metadata: &[&str]) -> bool {
         let body = self.subject.body;
         let field = |name: &'static str| value_at(body, metadata).and_then(|metadata| metadata.get(name));
         let typed = is_texts(field("labels")) && is_texts(field("annotations"));

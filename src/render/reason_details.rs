@@ -164,12 +164,13 @@ impl ReasonDetails {
             }
             Reason::UnknownKind(gvk) => self.set_kind(gvk),
             Reason::Needs(id, state) => {
-                (self.object, self.message) = (object_of(id), state.message().and_then(bound_message));
+                (self.object, self.message) =
+                    (Some(ObjectRef::of(id)), state.message().and_then(bound_message));
             }
-            Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), object_of(id)),
+            Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), Some(ObjectRef::of(id))),
             Reason::Budget(shortage) => self.add_shortage(shortage),
             Reason::UnitWorkload(id) | Reason::Generated(id) | Reason::Reading(id) => {
-                self.object = object_of(id)
+                self.object = Some(ObjectRef::of(id));
             }
             Reason::Step(step) => self.add_step(step),
             Reason::Rejected(rejected) => {
@@ -190,7 +191,9 @@ impl ReasonDetails {
                 (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
             }
             Reason::Owned(owner) => self.holder = bound_message(owner.name()),
-            Reason::Oversized(id, why) => (self.object, self.message) = (object_of(id), bound_message(why)),
+            Reason::Oversized(id, why) => {
+                (self.object, self.message) = (Some(ObjectRef::of(id)), bound_message(why));
+            }
             Reason::Retrying(why, after) => {
                 (self.message, self.retry_after_seconds) = (bound_message(why), Some(full_seconds(*after)));
             }
@@ -258,10 +261,10 @@ impl ReasonDetails {
                 self.set_scope(scope);
                 (self.used, self.limit) = (Some(*most), Some(*most));
             }
-            BudgetShortage::Behind(first) => self.object = object_of(first),
+            BudgetShortage::Behind(first) => self.object = Some(ObjectRef::of(first)),
             BudgetShortage::Hidden(short, claimed, why) => {
                 self.add_shortage(short);
-                (self.object, self.message) = (object_of(claimed), bound_message(why));
+                (self.object, self.message) = (Some(ObjectRef::of(claimed)), bound_message(why));
             }
             BudgetShortage::Shared(short, whose) => {
                 self.add_shortage(short);
@@ -288,7 +291,7 @@ impl ReasonDetails {
     fn add_prune_cause(&mut self, cause: &PruneCause) {
         match cause {
             PruneCause::UsedByKept(id) | PruneCause::UsedBy(id) | PruneCause::UnreadContent(id) => {
-                self.object = object_of(id);
+                self.object = Some(ObjectRef::of(id));
             }
             PruneCause::NotAllowed(why)
             | PruneCause::Unrendered(why)
@@ -303,7 +306,7 @@ impl ReasonDetails {
                 (self.kind, self.count, self.total) = (Some(kind.to_string()), Some(*all), Some(*all));
             }
             PruneCause::Unfinished(id, milestone) => {
-                self.object = object_of(id);
+                self.object = Some(ObjectRef::of(id));
                 if let ChangeMilestone::Healthy(health) = milestone {
                     self.message = bound_message(health);
                 }
@@ -341,10 +344,6 @@ impl ReasonDetails {
             WithheldCause::Peer(..) => {}
         }
     }
-}
-
-fn object_of(id: &ObjectId) -> Option<ObjectRef> {
-    Some(ObjectRef::of(id))
 }
 
 /// Returns as much of a text as is shown; none where it is empty.

@@ -343,7 +343,7 @@ fn work_tree(path: &Path) -> Result<Option<WorkTree>, FollowedRepositoryError> {
     let device = |folder: &Path| fs::metadata(folder).map(|found| found.dev()).ok();
     let own = device(path);
     let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
-    let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
+    let Some(top) = folders.find(|folder| has_repository(folder)) else { return Ok(None) };
     let found = RepositoryFolders::find(top).and_then(|folders| folders.open_trusted().map(|_| folders));
     let folders = match found {
         Ok(folders) => folders,
@@ -356,7 +356,7 @@ fn work_tree(path: &Path) -> Result<Option<WorkTree>, FollowedRepositoryError> {
 }
 
 /// Returns whether a folder has a repository of its own, or a pointer to one.
-fn holds_repository(folder: &Path) -> bool {
+fn has_repository(folder: &Path) -> bool {
     let inner = folder.join(".git");
     match fs::symlink_metadata(&inner) {
         Ok(found) if found.is_dir() => location::is_bare(&inner) || inner.join("commondir").exists(),

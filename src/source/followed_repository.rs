@@ -333,7 +333,7 @@ fn own_folder(named: &Path) -> Result<PathBuf, FollowedRepositoryError> {
     // An answer that distinguishes what is not there from what is refused would give away other
     // folders.
     match follow(named, target) {
-        Some(own) if names_back(&own, &inner) => Ok(own),
+        Some(own) if is_pointing_back(&own, &inner) => Ok(own),
         _ => Err(FollowedRepositoryError::ForeignPointer {
             file: inner,
             form: PointerForm::Text,
@@ -363,7 +363,7 @@ fn follow(from: &Path, target: &[u8]) -> Option<PathBuf> {
 
 /// Returns whether a repository says of itself that a `.git` file leads to it. The folder of a work
 /// tree says so by `gitdir`, any other by `core.worktree`.
-fn names_back(own: &Path, file: &Path) -> bool {
+fn is_pointing_back(own: &Path, file: &Path) -> bool {
     if is_there(&own.join("commondir")) {
         let Ok(Some(text)) = read_file(own, "gitdir", MAX_POINTER_BYTES) else { return false };
         let back = own.join(OsStr::from_bytes(text.trim_ascii_end()));

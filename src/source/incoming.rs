@@ -76,7 +76,7 @@ impl IncomingRepository {
     /// Packs what was fetched last, if enough has gathered. Where that fails, the next fetch makes it
     /// anew.
     pub(super) async fn maintain(&self, lock: &StateLock) {
-        if self.0.needs_tidying()
+        if self.0.is_maintenance_due()
             && !self.0.try_maintain_now(lock).await
             && let Err(error) = self.discard(lock)
         {

@@ -172,11 +172,11 @@ impl RevisionReader {
     }
 
     /// Returns whether damage was met and nobody has looked at it yet.
-    pub(super) fn needs_store_check(&self) -> bool {
+    pub(super) fn is_store_check_due(&self) -> bool {
         self.shared.is_store_suspect.load(Ordering::Relaxed)
     }
 
-    /// Does the same as [`RevisionReader::needs_store_check`], and it is looked at now.
+    /// Does the same as [`RevisionReader::is_store_check_due`], and it is looked at now.
     pub(super) fn take_store_check(&self) -> bool {
         self.shared.is_store_suspect.swap(false, Ordering::Relaxed)
     }

@@ -192,7 +192,7 @@ impl Source {
         // Damage of a repository on this host is copied by nobody. That of our own store names it.
         let is_of_store = matches!(&seen, Err(SourceError::Damaged { shown_location, .. }) if *shown_location == self.store.shown_location());
         let own_store = !matches!(self.origin, RevisionOrigin::Local(_))
-            || self.reader.needs_store_check()
+            || self.reader.is_store_check_due()
             || is_of_store;
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew

@@ -473,7 +473,7 @@ impl RevisionStore {
     }
 
     /// Returns whether enough has gathered for [`RevisionStore::maintain`] to be worth its while.
-    pub(super) fn needs_tidying(&self) -> bool {
+    pub(super) fn is_maintenance_due(&self) -> bool {
         let count = |folder: &str, ending: &str| {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
             entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ending)).count()
@@ -484,7 +484,7 @@ impl RevisionStore {
     /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the
     /// store as it was and is only logged: the next time may do better.
     pub(super) async fn maintain(&self, lock: &StateLock) {
-        if self.needs_tidying() {
+        if self.is_maintenance_due() {
             self.try_maintain_now(lock).await;
         }
         Box::pin(IncomingRepository::of(self).maintain(lock)).await;

@@ -38,7 +38,7 @@ impl WatchTarget {
     }
 
     /// Returns whether one instance cannot have both watches beside each other.
-    fn conflicts_with(&self, other: &Self) -> bool {
+    fn is_conflicting_with(&self, other: &Self) -> bool {
         if self.resolved == other.resolved {
             return self.path != other.path || self.depth != other.depth;
         }
@@ -74,7 +74,7 @@ struct PooledInstance {
 impl PooledInstance {
     fn has_room_for(&self, targets: &[WatchTarget]) -> bool {
         let mut claimed = self.claims.values().flatten();
-        claimed.all(|claim| !targets.iter().any(|target| target.conflicts_with(claim)))
+        claimed.all(|claim| !targets.iter().any(|target| target.is_conflicting_with(claim)))
     }
 }
 

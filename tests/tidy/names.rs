@@ -413,3 +413,61 @@ fn forbidden_names_are_found() {
     check("let mut stands = 1;", &["stands"]);
     check("fn look() {}", &["look"]);
 }
+
+/// Predicates that their argument completes, as those of std are: `list.contains(item)`.
+const VERB_PREDICATES: [&str; 10] = [
+    "contains",
+    "covers",
+    "covers_text",
+    "exists",
+    "fits",
+    "holds",
+    "matches",
+    "owns",
+    "selects",
+    "supersedes",
+];
+
+/// Returns the predicates that open with a verb in the third person other than `is` and `has`.
+fn verb_predicates(text: &str) -> Vec<&str> {
+    let (mut found, mut open) = (Vec::new(), None);
+    for line in text.lines().map(str::trim) {
+        if rust::is_function(line) {
+            open = line.split("fn ").nth(1).and_then(|rest| rest.split(['(', '<']).next());
+        }
+        let is_predicate = line.ends_with(") -> bool {") || line.ends_with(") -> bool;");
+        let is_verb = |name: &&str| {
+            let first = name.split('_').next().unwrap_or_default();
+            first.ends_with('s') && !first.ends_with("ss") && !["is", "has"].contains(&first)
+        };
+        found.extend(open.filter(|_| is_predicate).filter(is_verb));
+        if line.ends_with(['{', ';', '}']) {
+            open = None;
+        }
+    }
+    found
+}
+
+#[test]
+fn no_predicate_opens_with_another_verb_than_is_or_has() {
+    let mut broken = Vec::new();
+    for file in sources(&["src"]).iter().filter(|file| !file.is_test()) {
+        let others = verb_predicates(&file.text).into_iter().filter(|name| !VERB_PREDICATES.contains(name));
+        broken.extend(others.map(|name| format!("{}: {name}", file.path)));
+    }
+    none("a predicate is called is_, has_ or can_", broken);
+}
+
+#[test]
+fn verbs_in_place_of_predicates_are_found() {
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(verb_predicates(text), expected, "{text}");
+    }
+    check("pub(super) fn allows(&self) -> bool {\n}", &["allows"]);
+    check("fn needs_key<T>(\n    one: T,\n) -> bool {\n}", &["needs_key"]);
+    check("fn wants(&self) -> bool;", &["wants"]);
+    check("fn is_there(&self) -> bool {\n}\nfn has(&self) -> bool {\n}", &[]);
+    check("fn names(by: impl Fn(&str) -> bool) -> Vec<u8> {\n}", &[]);
+    check("fn names() -> u8 {\n    let a = || -> bool {\n", &[]);
+    check("fn pass(&self) -> bool {\n}\nfn try_add(&self) -> bool {\n}", &[]);
+}

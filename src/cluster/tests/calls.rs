@@ -290,7 +290,7 @@ async fn the_rate_limit_holds_until_the_server_queues() {
     }
     assert!(since.elapsed() >= Duration::from_millis(390), "{:?}", since.elapsed());
     let limiter = fake.cluster.rate_limiter();
-    assert!(!limiter.limits());
+    assert!(!limiter.is_limiting());
     // As many at once as its rate allows in two seconds.
     for number in 0..20 {
         let admitted = tokio::time::timeout(Duration::ZERO, limiter.admit(CallKind::Read)).await;

@@ -244,13 +244,13 @@ fn nothing_is_written_before_the_inventory_names_its_kind_and_its_namespace() {
         let inventory = InventoryState::Present(inventory.clone());
         let store = InventoryStore { inventory, ..InventoryStore::default() };
         let touched = [(GroupKind::parse(kind), namespace.map(str::to_owned))].into();
-        assert_eq!(store.names_all(&touched), expected, "{kind} {namespace:?}");
+        assert_eq!(store.has_all_scopes(&touched), expected, "{kind} {namespace:?}");
     };
     check("ConfigMap", Some("shop"), true);
     check("ConfigMap", None, true);
     check("ConfigMap", Some("depot"), false);
     check("Secret", Some("shop"), false);
-    assert!(!InventoryStore::default().names_all(&[(GroupKind::parse("ConfigMap"), None)].into()));
+    assert!(!InventoryStore::default().has_all_scopes(&[(GroupKind::parse("ConfigMap"), None)].into()));
 }
 
 #[test]

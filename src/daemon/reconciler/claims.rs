@@ -116,7 +116,7 @@ impl RolloutLedgerStore {
 }
 
 /// Returns whether a call that failed so fails again until a person changes something.
-fn retries_late(class: ErrorClass) -> bool {
+fn is_lasting_failure(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Config | ErrorClass::Forbidden | ErrorClass::Invalid)
 }
 
@@ -148,7 +148,7 @@ impl Reconciler {
         let waited = self.records.ledger.not_before.take().is_some()
             || self.records.ledger.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.records.namespace.clone());
-        if self.records.ledger.stale || waited || self.engine.view().needs_ledger_read() {
+        if self.records.ledger.stale || waited || self.engine.view().is_ledger_read_needed() {
             self.records.ledger.call = CallState::Busy;
             self.engine.handle(Input::LedgerRequested, now);
             self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
@@ -180,8 +180,8 @@ impl Reconciler {
     /// Reads the ledger again in a while where others share it, and looks up the workloads that
     /// they have claimed.
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
-        let holds = !self.is_only_observing() && self.engine.view().relies_on_ledger();
-        let waits = !others.is_empty() || self.engine.view().waits_for_others() || holds;
+        let holds = !self.is_only_observing() && self.engine.view().is_ledger_needed();
+        let waits = !others.is_empty() || self.engine.view().is_waiting_for_others() || holds;
         let shared = self.run_mode.is_daemon() && self.engine.view().has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
@@ -323,7 +323,7 @@ impl Reconciler {
     /// last, then the claims.
     pub(super) async fn leave_records(&mut self, ending: PassEnding) {
         self.remove_unused_inventories().await;
-        if self.is_last() || self.ends_with_record(ending) {
+        if self.is_last() || self.is_ending_with_record(ending) {
             self.write_last_summaries().await;
         }
         self.write_final_ledger().await;
@@ -410,7 +410,7 @@ impl Reconciler {
                 tracing::warn!("the rollout ledger: {error}");
                 self.engine.handle(Input::LedgerFailed, Instant::now());
                 self.records.ledger.stale = true;
-                let needs_person = retries_late(error.class());
+                let needs_person = is_lasting_failure(error.class());
                 if was_write && error.class() == ErrorClass::Invalid {
                     let why = format!("{error}; no rollout begins").into();
                     self.engine.handle(Input::LedgerUnreadable(why), Instant::now());
@@ -445,8 +445,8 @@ mod tests {
 
     #[test]
     fn what_a_person_has_to_change_is_tried_seldom() {
-        let seldom = [ErrorClass::Config, ErrorClass::Forbidden, ErrorClass::Invalid].map(retries_late);
+        let seldom = [ErrorClass::Config, ErrorClass::Forbidden, ErrorClass::Invalid].map(is_lasting_failure);
         assert_eq!(seldom, [true; 3]);
-        assert_eq!([ErrorClass::Transient, ErrorClass::Conflict].map(retries_late), [false; 2]);
+        assert_eq!([ErrorClass::Transient, ErrorClass::Conflict].map(is_lasting_failure), [false; 2]);
     }
 }

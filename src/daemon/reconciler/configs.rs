@@ -177,7 +177,7 @@ impl Reconciler {
             let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
                         change, and none is released with a Secret";
             let remedy = missing_key_remedy(&self.records.namespace, fault);
-            if self.engine.view().needs_key() || !self.is_only_observing() {
+            if self.engine.view().is_key_needed() || !self.is_only_observing() {
                 tracing::warn!("{name}: {why}; {then}; {remedy}");
             }
             self.watches.data.logged_failure = Some(why.to_owned());

@@ -97,7 +97,7 @@ impl SourceEventState {
     }
 
     /// Returns whether it was reported that all of a revision is settled, also by an earlier process.
-    pub(super) fn was_settled(&self, head: &Revision) -> bool {
+    pub(super) fn is_known_settled(&self, head: &Revision) -> bool {
         self.settled.as_ref() == Some(head) || self.previous_process.settled_revision() == Some(head)
     }
 
@@ -189,7 +189,7 @@ mod tests {
         state
     }
 
-    fn settles(state: &mut SourceEventState, head: &str) -> bool {
+    fn is_newly_settled(state: &mut SourceEventState, head: &str) -> bool {
         state.is_news(&Revision::new(head), true)
     }
 
@@ -197,17 +197,17 @@ mod tests {
     fn a_success_is_reported_once_whoever_reported_it() {
         // The same process.
         let mut state = after("");
-        assert!(settles(&mut state, "a"));
-        assert!(!settles(&mut state, "a"), "it was reported");
+        assert!(is_newly_settled(&mut state, "a"));
+        assert!(!is_newly_settled(&mut state, "a"), "it was reported");
         // One that finds nothing to do.
-        assert!(!settles(&mut after("a"), "a"));
+        assert!(!is_newly_settled(&mut after("a"), "a"));
         // One that makes again what somebody has deleted meanwhile, as the same process does
         // without a word.
         let mut state = after("a");
         state.has_news = true;
-        assert!(!settles(&mut state, "a"));
+        assert!(!is_newly_settled(&mut state, "a"));
         // The event that was left out.
-        assert!(settles(&mut after("a"), "b"));
+        assert!(is_newly_settled(&mut after("a"), "b"));
         // Nobody knows yet whether all of it is there.
         assert!(!after("a").is_news(&Revision::new("b"), false));
     }
@@ -215,37 +215,37 @@ mod tests {
     #[test]
     fn success_after_a_failure_is_reported_again() {
         for mut state in [after(""), after("a")] {
-            settles(&mut state, "a");
+            is_newly_settled(&mut state, "a");
             state.mark_unsettled();
-            assert!(settles(&mut state, "a"));
-            assert!(!settles(&mut state, "a"));
+            assert!(is_newly_settled(&mut state, "a"));
+            assert!(!is_newly_settled(&mut state, "a"));
         }
         // One that fails before anything was found to be well.
         let mut state = after("a");
         state.mark_unsettled();
-        assert!(settles(&mut state, "a"));
+        assert!(is_newly_settled(&mut state, "a"));
         // The process before may have been killed between a failure and writing it down.
         let mut state = after("a");
         state.note_rollout();
-        assert!(settles(&mut state, "a"));
+        assert!(is_newly_settled(&mut state, "a"));
         // A repair of pods after all was reported is no failure.
         state.note_rollout();
-        assert!(!settles(&mut state, "a"));
+        assert!(!is_newly_settled(&mut state, "a"));
     }
 
     #[test]
     fn a_revision_that_comes_back_is_reported_again() {
         for mut state in [after(""), after("a")] {
-            settles(&mut state, "a");
+            is_newly_settled(&mut state, "a");
             for (before, head) in [("a", "b"), ("b", "a")] {
                 state.note_new_revision(Some(&Revision::new(before)));
-                assert!(settles(&mut state, head), "{head}");
+                assert!(is_newly_settled(&mut state, head), "{head}");
             }
             // Also where the one between never settled.
             state.note_new_revision(Some(&Revision::new("a")));
             state.note_new_revision(Some(&Revision::new("b")));
             assert_eq!(state.previous_process.settled_revision(), None, "what is written down says so");
-            assert!(settles(&mut state, "a"));
+            assert!(is_newly_settled(&mut state, "a"));
         }
     }
 

@@ -280,7 +280,7 @@ impl Reconciler {
                 || state.writes == SourceWrites::Observed
                 // A new one would look as if it recorded all.
                 || (state.lifecycle == SourceLifecycle::Deleting && self.records.inventories[source].inventory == InventoryState::Absent)
-                || self.needs_no_inventory(source)
+                || self.is_inventory_unneeded(source)
             {
                 continue;
             }
@@ -336,7 +336,7 @@ impl Reconciler {
         let store = &mut self.records.inventories[source];
         if store.need == InventoryNeed::Nothing
             && self.sources.attempted.contains(&source)
-            && handover::needs_tidying(self.engine.view(), source, store.inventory.inventory())
+            && handover::has_outdated_requests(self.engine.view(), source, store.inventory.inventory())
         {
             store.need = InventoryNeed::Cleanup;
         }

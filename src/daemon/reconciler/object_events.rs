@@ -208,7 +208,7 @@ impl Reconciler {
             return None;
         }
         let head = self.engine.view().source(source).head.as_ref()?;
-        self.telemetry.history.sources[source].was_settled(head).then_some(head)
+        self.telemetry.history.sources[source].is_known_settled(head).then_some(head)
     }
 
     fn record_settled_event(&mut self, source: SourceId, status: &SourceStatus) {

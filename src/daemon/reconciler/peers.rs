@@ -18,7 +18,7 @@ const PEERS_RETRY_DELAY: Duration = Duration::from_secs(5);
 impl Reconciler {
     /// Reads what the others say, where a decision waits for that.
     pub(super) fn read_peers(&mut self) {
-        if self.records.peers == CallState::Busy || !self.engine.view().needs_peers() {
+        if self.records.peers == CallState::Busy || !self.engine.view().is_peer_read_needed() {
             return;
         }
         self.records.peers = CallState::Busy;

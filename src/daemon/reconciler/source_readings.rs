@@ -87,7 +87,7 @@ impl Reconciler {
             .inventory
             .as_ref()
             .is_some_and(|inventory| inventory.lacks_location);
-        let is_complete = store.names_all(&touched) && !lacks_location && store.has_accepted_revision();
+        let is_complete = store.has_all_scopes(&touched) && !lacks_location && store.has_accepted_revision();
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();

@@ -59,7 +59,7 @@ impl Reconciler {
     }
 
     /// Returns whether a single pass ends that knows the status of its source.
-    pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
+    pub(super) fn is_ending_with_record(&self, ending: PassEnding) -> bool {
         let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
         !self.run_mode.is_daemon() && has_ended
     }

@@ -15,7 +15,7 @@ use crate::report::Outcome;
 impl Reconciler {
     /// Returns whether nothing needs the inventory of a single pass, which does not exist: its
     /// source has nothing, and no write waits for it.
-    pub(super) fn needs_no_inventory(&self, source: SourceId) -> bool {
+    pub(super) fn is_inventory_unneeded(&self, source: SourceId) -> bool {
         let state = self.engine.view().source(source);
         let waits = |reason: &Reason| matches!(reason, Reason::Inventory(name) if *name == state.name);
         !self.run_mode.is_daemon()

@@ -18,7 +18,7 @@ use crate::engine::{
     DependencyState, DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason,
     ReplacementContent, is_workload,
 };
-use crate::health::{HealthStatus, waits_for_consumer};
+use crate::health::{HealthStatus, is_waiting_for_consumer};
 use crate::object::{Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
@@ -86,7 +86,7 @@ impl Engine {
         }
         let namespace = ObjectId::of_namespace(id.namespace()?);
         let managed = match self.source_for(id) {
-            Some(source) => self.counts_for(source, &namespace),
+            Some(source) => self.is_counted_for(source, &namespace),
             None => self.is_wanted(&namespace),
         };
         if !managed {
@@ -233,7 +233,7 @@ impl Engine {
     /// Returns why an object waits for an object that it refers to. It waits only where the desired
     /// state brings that one, by a source that counts for this one.
     pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
-        let entry = self.objects.entries.get(need).filter(|_| self.counts_for(source, need))?;
+        let entry = self.objects.entries.get(need).filter(|_| self.is_counted_for(source, need))?;
         let needs = |state: DependencyState| Some(Reason::Needs(need.clone(), state));
         match &entry.targets[..] {
             [] => None,
@@ -301,7 +301,7 @@ impl Engine {
         }
         let kind = desired.id.group_kind();
         let named = self.definitions_of(&kind);
-        let mut counted = named.filter(|definition| self.counts_for(source, definition));
+        let mut counted = named.filter(|definition| self.is_counted_for(source, definition));
         counted.find_map(|definition| self.unhealthy_dependency(source, definition))
     }
 
@@ -311,7 +311,7 @@ impl Engine {
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
-        if state.lacks_roots_alone() { self.unrendered_doubt(source, id) } else { Some(why) }
+        if state.is_lacking_roots_alone() { self.unrendered_doubt(source, id) } else { Some(why) }
     }
 
     /// Turns writes of a source that is only observed into a wait.
@@ -345,7 +345,7 @@ pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
 /// Returns whether an object is healthy for those that wait for it. A volume claim may wait for the
 /// very pod that waits for it.
 pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
-    live.health.is_current() || waits_for_consumer(&live.health)
+    live.health.is_current() || is_waiting_for_consumer(&live.health)
 }
 
 pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
@@ -359,7 +359,7 @@ pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
 impl Engine {
     /// Returns whether a workload comes after a Service, or waits for something that does, so that
     /// the Service cannot wait for it.
-    fn comes_after(&self, workload: &DesiredObject, service: &DesiredObject) -> bool {
+    fn is_after(&self, workload: &DesiredObject, service: &DesiredObject) -> bool {
         let is_behind = |object: &DesiredObject| {
             object.wave > service.wave
                 || object.needs.contains(&service.id)
@@ -395,7 +395,7 @@ impl Engine {
                     .is_some_and(|labels| selects.matches(namespace, labels, own_namespace))
         });
         let mut targets = targets
-            .filter(|(id, desired)| !self.comes_after(desired, service) && self.counts_for(source, id));
+            .filter(|(id, desired)| !self.is_after(desired, service) && self.is_counted_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 
@@ -428,7 +428,7 @@ impl Engine {
     }
 
     /// Returns whether a Service waits to be switched to a workload.
-    pub(in crate::engine) fn awaits_service_switch(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_awaiting_service_switch(&self, id: &ObjectId) -> bool {
         let Some((source, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
         };
@@ -449,7 +449,7 @@ impl Engine {
                 selected
                     && self.is_switch(service)
                     && !service.needs.contains(id)
-                    && !self.comes_after(desired, service)
+                    && !self.is_after(desired, service)
             })
         })
     }

@@ -41,19 +41,19 @@ pub(in crate::engine) struct WriteDenial {
 impl Engine {
     /// Returns whether two sources act as the same account, so that each may write what the other
     /// may.
-    fn shares_account(&self, one: SourceId, other: SourceId) -> bool {
+    fn has_common_account(&self, one: SourceId, other: SourceId) -> bool {
         self.sources[one].account == self.sources[other].account
     }
 
     /// Returns whether a source of the same account wants an object.
     pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
         let mut competitors = self.objects.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
-        competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
+        competitors.any(|(competitor, _)| self.has_common_account(source, *competitor))
     }
 
     /// Returns whether the desired content of an object may delay the objects of a source. It may
     /// where the source's own account wants it, or where one wants it that has it and may write it.
-    pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
+    pub(super) fn is_counted_for(&self, source: SourceId, id: &ObjectId) -> bool {
         if self.is_of_own_account(source, id) {
             return true;
         }
@@ -69,7 +69,9 @@ impl Engine {
     /// Returns whether all sources that want an object act as one account.
     pub(super) fn competing_accounts(&self, entry: &ObjectEntry) -> CompetingAccounts {
         match &entry.targets[..] {
-            [(first, _), others @ ..] if others.iter().any(|(one, _)| !self.shares_account(*first, *one)) => {
+            [(first, _), others @ ..]
+                if others.iter().any(|(one, _)| !self.has_common_account(*first, *one)) =>
+            {
                 CompetingAccounts::Different
             }
             _ => CompetingAccounts::Same,

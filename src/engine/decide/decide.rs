@@ -1,7 +1,7 @@
 //! The decision about one object. Its core is a pure function of the facts.
 //!
 //! `Engine::decide` completes what the last change left to do (`complete_changes`), and gathers the
-//! facts. It calls the pure `decide`, and passes its decision through filters.
+//! facts. It calls the pure `decide_from_facts`, and passes its decision through filters.
 //!
 //! Each filter may turn a write into a wait, a lookup or a dry run, and none makes a write. Some
 //! also note requests in the engine, for example for a slot of the budget:
@@ -99,7 +99,7 @@ impl Engine {
             accounts: self.competing_accounts(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
-        let decision = self.wait_for_holder(&holder, decide(&input, now));
+        let decision = self.wait_for_holder(&holder, decide_from_facts(&input, now));
         let decision = self.enforce_allow_list(id, decision);
         let decision = self.check_peer_consent(id, decision, now);
         let decision = self.apply_pauses(id, decision, now);
@@ -196,7 +196,7 @@ impl Engine {
 }
 
 /// Decides about one object by the facts alone.
-pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
+pub(crate) fn decide_from_facts(input: &DecisionInput<'_>, now: Instant) -> Decision {
     if let Observation::Pending(reason) = &input.observation {
         return Decision::wait(reason.clone());
     }

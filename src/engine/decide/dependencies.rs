@@ -49,7 +49,7 @@ impl Engine {
         desired: &DesiredObject,
         before: &ObjectId,
     ) -> Option<Reason> {
-        let entry = self.entry(before).filter(|_| self.counts_for(source, before))?;
+        let entry = self.entry(before).filter(|_| self.is_counted_for(source, before))?;
         if !is_workload(before) || self.has_rollback_target(&desired.id) || self.is_left_alone(before) {
             return None;
         }
@@ -57,7 +57,7 @@ impl Engine {
         if self.has_claimed_rollout(before) {
             return needs(DependencyState::RollingOut);
         }
-        if !self.is_change_pending(before, entry) || self.holds_a_slot_for(source, &desired.id, before) {
+        if !self.is_change_pending(before, entry) || self.has_slot_waiting_for(source, &desired.id, before) {
             return None;
         }
         needs(DependencyState::Unchanged)
@@ -102,7 +102,7 @@ impl Engine {
 
     /// Returns whether a workload has its slot of the budget, and waits for what is released together
     /// with it. The dependency may wait for that very slot, so both would wait for ever.
-    fn holds_a_slot_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
+    fn has_slot_waiting_for(&self, source: SourceId, id: &ObjectId, before: &ObjectId) -> bool {
         let units = self.rollouts.units.of(source);
         let lead = |id: &ObjectId| units.and_then(|units| units.lead_workloads.get(id));
         let is_unwritten =

@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Returns whether what the other sources say is to be read now.
-    pub(in crate::engine) fn needs_peers(&self) -> bool {
+    pub(in crate::engine) fn is_peer_read_needed(&self) -> bool {
         !self.handover.asking.is_empty() || self.handover.observations.is_expected
     }
 

@@ -216,7 +216,7 @@ impl Engine {
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.peers();
-            let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(object_hash(id)));
+            let is_requested = |id: &ObjectId| peers().any(|peer| peer.has_takeover_request(object_hash(id)));
             all.sort_by_cached_key(|(is_gone, id)| (!is_requested(id), *is_gone));
         } else {
             all.sort();

@@ -289,11 +289,11 @@ impl SourceStatement {
 impl PeerSource {
     /// Returns whether it requests an object by name.
     pub(crate) fn is_requesting(&self, id: &ObjectId) -> bool {
-        self.requests_takeover(object_hash(id))
+        self.has_takeover_request(object_hash(id))
     }
 
     /// Returns whether it requests the object of a mark by name.
-    pub(in crate::engine) fn requests_takeover(&self, mark: ContentHash) -> bool {
+    pub(in crate::engine) fn has_takeover_request(&self, mark: ContentHash) -> bool {
         matches!(&self.statement, Ok(SourceStatement { takeover_requests: TakeoverRequests::Listed(these), .. }) if these.contains(&mark))
     }
 

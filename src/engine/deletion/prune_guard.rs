@@ -236,7 +236,7 @@ fn unconfirmed_reasons(
             Some(PruneCause::UnknownKept)
         } else if guard.lifecycle == SourceLifecycle::Deleting {
             None
-        } else if !guard.radius.allows(count, total) {
+        } else if !guard.radius.has_room_for(count, total) {
             Some(PruneCause::BlastRadius { count, total })
         } else if all >= 3 && of_kind.get(&kind) == Some(&all) {
             Some(PruneCause::AllOfKind(kind, all))

@@ -201,7 +201,7 @@ impl Engine {
         if let Some((file, kind)) = self.unscoped_file(source) {
             return Some(PruneDecision::Defer(PruneCause::UnscopedFile(file.clone(), kind.clone())));
         }
-        if let Some(why) = state.incomplete_reason.as_ref().filter(|_| !state.lacks_roots_alone()) {
+        if let Some(why) = state.incomplete_reason.as_ref().filter(|_| !state.is_lacking_roots_alone()) {
             return Some(PruneDecision::Keep(PruneCause::Incomplete(why.clone())));
         }
         if state.inventory.is_none() {

@@ -160,7 +160,7 @@ fn check_dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
             "write Kind/name, group/Kind/name or group/namespaces/namespace/Kind/name, separated by commas",
         )
     });
-    let itself = graph::names_itself(&object.id, &object.body).then(|| {
+    let itself = graph::has_self_reference(&object.id, &object.body).then(|| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{} depends on itself", object.id))
             .hint("take it out of its own depends-on annotation")
     });

@@ -215,7 +215,7 @@ impl Engine {
         self.configs.sealed.locked = false;
     }
 
-    pub(in crate::engine) fn needs_seal(&self) -> bool {
+    pub(in crate::engine) fn is_seal_needed(&self) -> bool {
         self.configs.sealed.wanted
     }
 

@@ -316,11 +316,7 @@ impl Engine {
 
     /// Does the same as [`Engine::is_observable`], by one informer group.
     #[cfg(test)]
-    pub(in crate::engine) fn would_be_shown_by(
-        &self,
-        informer_group: InformerGroupId,
-        id: &ObjectId,
-    ) -> bool {
+    pub(in crate::engine) fn is_observable_by(&self, informer_group: InformerGroupId, id: &ObjectId) -> bool {
         let state = self.kinds.informer_groups.all[informer_group].state_of(&id.group_kind(), id.namespace());
         matches!(state, Some(KindState::Synced | KindState::Absent))
     }

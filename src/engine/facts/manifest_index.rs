@@ -264,12 +264,11 @@ impl ManifestIndex {
             for (id, state) in
                 objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
             {
-                let states = match self.states.remove(id) {
-                    Some(others) => others.with(state),
-                    None => {
-                        self.object_counts.add(id);
-                        DesiredStates::One(state)
-                    }
+                let states = if let Some(others) = self.states.remove(id) {
+                    others.with(state)
+                } else {
+                    self.object_counts.add(id);
+                    DesiredStates::One(state)
                 };
                 self.states.insert(id.clone(), states);
                 touched.push(id.clone());

@@ -107,7 +107,7 @@ impl Default for BlastRadius {
 impl BlastRadius {
     /// Returns whether `pruned` of the source's `total` objects, those to be pruned among them, may
     /// go at once: `n ≤ max(1, min(count, percent))`.
-    pub fn allows(self, pruned: u32, total: u32) -> bool {
+    pub fn has_room_for(self, pruned: u32, total: u32) -> bool {
         if self.count == 0 || self.percent == 0 {
             return pruned == 0;
         }

@@ -238,7 +238,7 @@ impl SourceState {
 
     /// Returns whether roots that do not render are all that it lacks, so that each object that it
     /// does not name is judged by itself. Nobody does where the source itself goes.
-    pub(in crate::engine) fn lacks_roots_alone(&self) -> bool {
+    pub(in crate::engine) fn is_lacking_roots_alone(&self) -> bool {
         !self.unrendered.is_empty() && self.lifecycle == SourceLifecycle::Active
     }
 

@@ -142,7 +142,7 @@ impl Engine {
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
-        if unit.members.get(id).is_some_and(UnitMember::keeps_content) {
+        if unit.members.get(id).is_some_and(UnitMember::has_unchanged_content) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
         self.reject_for_undo(source, id, &order.by, unit, &to)

@@ -106,8 +106,8 @@ impl DesiredObject {
 impl Engine {
     /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
     /// so that a key is needed.
-    pub(in crate::engine) fn needs_key(&self) -> bool {
-        !self.configs.users.is_empty() || self.needs_seal()
+    pub(in crate::engine) fn is_key_needed(&self) -> bool {
+        !self.configs.users.is_empty() || self.is_seal_needed()
     }
 
     /// Takes over the key for hashes of data.
@@ -202,7 +202,7 @@ impl Engine {
         let reading =
             |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
         self.is_reading_release_key()
-            || self.needs_key()
+            || self.is_key_needed()
                 && (matches!(self.configs.key, ReadState::Reading)
                     || self.data_to_watch().iter().any(reading))
     }
@@ -443,7 +443,7 @@ impl Engine {
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(good) = member.rollback_target.content_ref() else { return false };
         let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
-        member.keeps_content()
+        member.has_unchanged_content()
             || desired
                 .is_some_and(|desired| desired.has_hash(good.hash) && Some(desired.hash) == member.content)
     }

@@ -234,7 +234,7 @@ impl fmt::Display for BudgetScope {
 }
 
 impl BudgetScope {
-    pub(in crate::engine) fn applies_to(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+    pub(in crate::engine) fn is_applicable_to(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
             Self::Cluster => true,
             Self::Source(number, _) => source == Some(*number),
@@ -428,7 +428,7 @@ struct ScopeUsage {
 impl<'a> BudgetAccounts<'a> {
     fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
         let used = |bound: &BudgetBound| {
-            let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
+            let here = || loads.iter().filter(|load| bound.scope.is_applicable_to(&load.id, load.source));
             let slots = here().filter(|load| load.slot == BudgetSlot::Taken).count() as u32;
             let slots = slots.saturating_add(bound.unreadable_claims);
             let unavailable = here().map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
@@ -447,7 +447,7 @@ impl<'a> BudgetAccounts<'a> {
         let own = self.loads.get(&request.id).copied();
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.applies_to(&request.id, Some(request.source)) {
+            if bound.scope.is_applicable_to(&request.id, Some(request.source)) {
                 short = find_shortage(request, own, bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
@@ -463,7 +463,7 @@ impl<'a> BudgetAccounts<'a> {
     fn start(&mut self, request: &SlotRequest, own: Option<&WorkloadLoad>) {
         let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.applies_to(&request.id, Some(request.source)) {
+            if bound.scope.is_applicable_to(&request.id, Some(request.source)) {
                 used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.

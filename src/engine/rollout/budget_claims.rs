@@ -43,7 +43,7 @@ impl Engine {
             return decision;
         }
         let Some((request, claim)) = self.slot_request(id, &decision.action) else {
-            if !self.waits_for_its_unit(id, &decision) {
+            if !self.is_waiting_for_unit(id, &decision) {
                 self.withdraw(id);
             }
             return decision;
@@ -82,7 +82,7 @@ impl Engine {
 
     /// Returns whether a workload has its claim, and only what is released together with it has not
     /// been written yet.
-    fn waits_for_its_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
+    fn is_waiting_for_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused = self.is_paused_by_person(need)
             || self.entry(need).is_some_and(|entry| entry.api_refusal.is_some());
@@ -340,7 +340,7 @@ impl Engine {
         for id in claims.iter().map(|(id, _)| id).chain(&opened) {
             self.register_live_rollout(id);
         }
-        self.judge_recorded(&opened);
+        self.evaluate_recorded(&opened);
         self.objects.wakes.mark_each(opened);
     }
 
@@ -405,7 +405,8 @@ impl Engine {
             !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Taken)
                 || self.is_claimed(id)
-                || (!self.rollouts.ended_claims.contains(id) && self.awaits_takeover(id, &claim.inventory_id))
+                || (!self.rollouts.ended_claims.contains(id)
+                    && self.is_takeover_pending(id, &claim.inventory_id))
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))

@@ -400,7 +400,7 @@ impl Engine {
 
     /// Returns whether the rollout ledger is to be read again soon, as others may change what a
     /// write waits for.
-    pub(in crate::engine) fn waits_for_others(&self) -> bool {
+    pub(in crate::engine) fn is_waiting_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.requests.is_empty() && others()
     }

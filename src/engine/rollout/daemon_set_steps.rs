@@ -115,7 +115,7 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 /// Nodes.
 impl Engine {
     /// Returns whether the nodes are to be watched: as long as a DaemonSet of ours goes in steps.
-    pub(in crate::engine) fn needs_nodes(&self) -> bool {
+    pub(in crate::engine) fn is_node_watch_needed(&self) -> bool {
         let running = self
             .rollouts
             .in_flight
@@ -197,7 +197,7 @@ impl Engine {
     /// Returns whether only pods on nodes that are not Ready are left with older templates. The
     /// DaemonSet's own strategy would replace these without regard to their nodes. A person may
     /// let it go on all the same.
-    pub(in crate::engine) fn waits_for_nodes(
+    pub(in crate::engine) fn is_waiting_for_nodes(
         &self,
         id: &ObjectId,
         steps: &Steps,
@@ -306,7 +306,7 @@ impl Engine {
     pub(in crate::engine) fn max_unavailable(&self, id: &ObjectId) -> u32 {
         let source = self.wanting_source(id);
         let bounds = self.budget_bounds();
-        let here = bounds.iter().filter(|bound| bound.scope.applies_to(id, source));
+        let here = bounds.iter().filter(|bound| bound.scope.is_applicable_to(id, source));
         here.map(|bound| bound.unavailable).min().unwrap_or(u32::MAX)
     }
 }
@@ -435,9 +435,11 @@ impl Engine {
     fn eviction_capacity(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
         let (source, loads) = (self.wanting_source(id), self.loads());
         let mut capacity = (u32::MAX, None);
-        for bound in self.budget_bounds().into_iter().filter(|bound| bound.scope.applies_to(id, source)) {
-            let others =
-                loads.iter().filter(|load| load.id != *id && bound.scope.applies_to(&load.id, load.source));
+        for bound in self.budget_bounds().into_iter().filter(|bound| bound.scope.is_applicable_to(id, source))
+        {
+            let others = loads
+                .iter()
+                .filter(|load| load.id != *id && bound.scope.is_applicable_to(&load.id, load.source));
             let elsewhere = others.map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
             let left = bound.unavailable.saturating_sub(elsewhere);
             if left < capacity.0 {
@@ -490,7 +492,7 @@ impl Engine {
             StepDecision::Stay(wait) if matches!(wait.lacks, crate::engine::StepRequirement::Pods { .. }) => {
                 Some(HeldStep::Pods(wait, why))
             }
-            StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => {
+            StepDecision::Finish if self.is_waiting_for_nodes(id, steps, &progress, now) => {
                 self.first_lost_node(id, steps, now).map(HeldStep::LostNode)
             }
             _ => None,

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Returns whether the content that a source wants a workload to have restarts pods.
-    pub(in crate::engine) fn restarts_lead_workload(
+    pub(in crate::engine) fn is_lead_workload_restarted(
         &mut self,
         source: SourceId,
         workload: &ObjectId,

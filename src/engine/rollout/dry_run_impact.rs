@@ -47,7 +47,8 @@ impl Engine {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
                 let precondition = Precondition::Exact(live.uid.clone(), live.rv);
-                let restarts = if restarted_by(impact) { RestartRisk::Possible } else { RestartRisk::Absent };
+                let restarts =
+                    if is_restarting(impact) { RestartRisk::Possible } else { RestartRisk::Absent };
                 decided(Action::Apply(ApplyRequest { precondition, restarts, ..apply }))
             }
         }
@@ -90,7 +91,7 @@ impl Engine {
         live: &LiveObject,
     ) -> bool {
         match self.impact(id, desired, live) {
-            Some(impact) => restarted_by(impact),
+            Some(impact) => is_restarting(impact),
             None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(desired)),
         }
     }
@@ -104,7 +105,7 @@ impl Engine {
         live: &LiveObject,
     ) -> bool {
         self.restart_stamp(id).is_none()
-            && self.impact(id, desired, live).is_some_and(|impact| !restarted_by(impact))
+            && self.impact(id, desired, live).is_some_and(|impact| !is_restarting(impact))
     }
 
     /// Returns how many pods are restarted by the last content of which the server was asked.
@@ -131,7 +132,7 @@ impl Engine {
     }
 }
 
-fn restarted_by(impact: Impact) -> bool {
+fn is_restarting(impact: Impact) -> bool {
     matches!(impact.kind, ImpactKind::Restart | ImpactKind::Recreate)
 }
 
@@ -155,7 +156,7 @@ mod tests {
             (ImpactKind::Restart, true),
             (ImpactKind::Recreate, true),
         ] {
-            assert_eq!(restarted_by(Impact { kind, pods: 3 }), expected, "{kind:?}");
+            assert_eq!(is_restarting(Impact { kind, pods: 3 }), expected, "{kind:?}");
         }
     }
 

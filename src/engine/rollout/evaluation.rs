@@ -99,7 +99,7 @@ impl Engine {
         };
         tracking.progress.note_view(now);
         if !replica_status.is_outdated && !self.is_changed_by_others(id, rollout, live) {
-            tracking.progress.note_numbers(replica_status, rollout.origin(), now);
+            tracking.progress.note_numbers(replica_status, rollout.initiator(), now);
         }
         let condition = self.rollout_condition(id, rollout, live, replica_status, now);
         if !matches!(condition, RolloutCondition::NothingToWatch | RolloutCondition::Complete) {
@@ -148,7 +148,7 @@ impl Engine {
         if now.duration_since(since) < soak {
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(since + soak)));
         }
-        match (tracking.switch, self.awaits_service_switch(id)) {
+        match (tracking.switch, self.is_awaiting_service_switch(id)) {
             (_, true) => {
                 (tracking.switch, tracking.slot) = (ServiceSwitch::Waiting, BudgetSlot::None);
                 tracking.with_verdict(RolloutVerdict::InProgress(None))
@@ -221,7 +221,7 @@ impl Engine {
             let event_subjects = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
             return RolloutCondition::FailsNow(failing.to_string().into(), event_subjects.collect());
         }
-        if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
+        if live.health.status == HealthStatus::Failed && !self.is_earlier_failure(id, rollout, live) {
             return RolloutCondition::FailsNow(live.health.message.clone(), vec![live.uid.clone()]);
         }
         match step {
@@ -236,7 +236,7 @@ impl Engine {
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
     /// Deployment leaves the condition as it is until the next rollout has made progress. During a
     /// rollback that is the failure that it goes back from.
-    fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
+    fn is_earlier_failure(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         rollout.earlier_failure.as_deref() == Some(words)

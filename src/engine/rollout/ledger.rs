@@ -138,7 +138,7 @@ impl RollbackTarget {
 
 impl UnitMember {
     /// Returns whether the revision asks for the very content that a rollback puts back.
-    pub(in crate::engine) fn keeps_content(&self) -> bool {
+    pub(in crate::engine) fn has_unchanged_content(&self) -> bool {
         self.rollback_target.content_ref().is_some_and(|good| Some(good.hash) == self.content)
     }
 
@@ -268,7 +268,7 @@ mod tests {
             (Some("1"), RollbackTarget::Unknown, false),
         ] {
             let member = UnitMember { content: content.map(hash), rollback_target, restarted: None };
-            assert_eq!(member.keeps_content(), expected, "{member:?}");
+            assert_eq!(member.has_unchanged_content(), expected, "{member:?}");
         }
     }
 

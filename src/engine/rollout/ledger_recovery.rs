@@ -183,7 +183,7 @@ impl Engine {
 
     /// Returns whether anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
-    pub(in crate::engine) fn relies_on_ledger(&self) -> bool {
+    pub(in crate::engine) fn is_ledger_needed(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.sources.inventory_ids().contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)

@@ -32,7 +32,7 @@ pub(in crate::engine) struct ProgressTracking {
 
 /// Says whose pods a rollout is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum RolloutOrigin {
+pub(in crate::engine) enum RolloutInitiator {
     /// Ours: its content is known, and another template is somebody else's.
     Claim,
     /// Somebody else's: another template begins it anew.
@@ -50,14 +50,14 @@ impl ProgressTracking {
     pub(in crate::engine) fn note_numbers(
         &mut self,
         status: ReplicaStatus,
-        origin: RolloutOrigin,
+        initiator: RolloutInitiator,
         now: Instant,
     ) {
         let came = (status.updated, status.available);
         let best = self.best_numbers.unwrap_or_default();
         // It was scaled down: fewer pods than it had are all that there can be.
         let best = if best.0 > status.replicas.max(came.0) { came } else { best };
-        let begins_anew = origin == RolloutOrigin::Others && came.0 < best.0;
+        let begins_anew = initiator == RolloutInitiator::Others && came.0 < best.0;
         // Pods that come and go are no progress.
         if self.best_numbers.is_none() || came > best || begins_anew {
             (self.best_numbers, self.last, self.elapsed) = (Some(came), Some(now), Duration::ZERO);
@@ -120,8 +120,8 @@ impl ProgressTracking {
 
 impl Rollout {
     /// Returns whose pods it is about.
-    pub(in crate::engine) fn origin(&self) -> RolloutOrigin {
-        if self.claim.is_some() { RolloutOrigin::Claim } else { RolloutOrigin::Others }
+    pub(in crate::engine) fn initiator(&self) -> RolloutInitiator {
+        if self.claim.is_some() { RolloutInitiator::Claim } else { RolloutInitiator::Others }
     }
 }
 
@@ -189,6 +189,6 @@ impl Engine {
             matches!(verified.cover, FieldOwnership::Lost(_)) && verified.is_of_view(live)
         };
         let verified = self.entry(id).and_then(|entry| entry.verified.as_ref());
-        rollout.origin() == RolloutOrigin::Claim && verified.is_some_and(is_lost)
+        rollout.initiator() == RolloutInitiator::Claim && verified.is_some_and(is_lost)
     }
 }

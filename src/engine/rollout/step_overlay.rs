@@ -88,7 +88,7 @@ impl Engine {
                 }
                 StepDecision::Enter(overlay) => return Some(overlay),
                 StepDecision::Stay(_) => return live_overlay(live),
-                StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => {
+                StepDecision::Finish if self.is_waiting_for_nodes(id, steps, &progress, now) => {
                     return live_overlay(live);
                 }
                 StepDecision::Finish => {}
@@ -214,7 +214,9 @@ impl Engine {
                 StepRequirement::Soak(left) => StepState::Held(Some(now + left)),
                 StepRequirement::Promotion => StepState::Held(None),
             },
-            StepDecision::Finish if self.waits_for_nodes(id, steps, &progress, now) => StepState::Held(None),
+            StepDecision::Finish if self.is_waiting_for_nodes(id, steps, &progress, now) => {
+                StepState::Held(None)
+            }
             StepDecision::Enter(_) | StepDecision::Finish => StepState::Done,
         })
     }

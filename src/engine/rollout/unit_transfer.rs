@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Returns whether the rollout ledger is to be read before a workload is taken over.
-    pub(in crate::engine) fn needs_ledger_read(&self) -> bool {
+    pub(in crate::engine) fn is_ledger_read_needed(&self) -> bool {
         let transfers = &self.rollouts.transfers;
         transfers.requested_reads.values().any(|request| transfers.answered <= *request)
     }
@@ -187,7 +187,7 @@ impl Engine {
     /// Returns whether something of a unit that was changed does not go over to a source.
     fn is_torn(&self, source: SourceId, unit: &ReleaseUnit) -> bool {
         let mut members = unit.members.iter();
-        members.any(|(id, member)| self.wanted_hash(source, id).is_none() && !member.keeps_content())
+        members.any(|(id, member)| self.wanted_hash(source, id).is_none() && !member.has_unchanged_content())
     }
 
     /// Returns where a rollback of another source's object leads to, as the unit says in which it
@@ -259,7 +259,7 @@ impl Engine {
 
     /// Returns whether an object is still to be taken over from another source by the one that
     /// wants it.
-    pub(in crate::engine) fn awaits_takeover(&self, id: &ObjectId, inventory_id: &Arc<str>) -> bool {
+    pub(in crate::engine) fn is_takeover_pending(&self, id: &ObjectId, inventory_id: &Arc<str>) -> bool {
         let is_wanted = self.wanting_inventory(id) == Some(inventory_id);
         let former = self.live_object(id).and_then(inventory_of);
         is_wanted && former.is_some_and(|former| former != *inventory_id)

@@ -223,7 +223,7 @@ impl Engine {
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
             // Its rollout is judged once its new source has it.
-            let goes_over = self.awaits_takeover(id, &unit.inventory_id)
+            let goes_over = self.is_takeover_pending(id, &unit.inventory_id)
                 || self.live_object(id).is_some_and(|live| {
                     self.is_left_at_step(id, live) && inventory_of(live).as_ref() == Some(&unit.inventory_id)
                 });
@@ -238,8 +238,9 @@ impl Engine {
     /// Returns whether a unit that is over has replaced something and was not rejected. One that
     /// ended because something of it was dropped, or is another source's, was not judged here.
     pub(in crate::engine) fn can_be_undone(&self, unit: &ReleaseUnit) -> bool {
-        let replaced =
-            |member: &UnitMember| member.rollback_target.content_ref().is_some() && !member.keeps_content();
+        let replaced = |member: &UnitMember| {
+            member.rollback_target.content_ref().is_some() && !member.has_unchanged_content()
+        };
         let has_moved = |id: &ObjectId| {
             let inventory = self.live_object(id).and_then(inventory_of);
             inventory.is_some_and(|inventory| inventory != unit.inventory_id)
@@ -280,7 +281,7 @@ impl Engine {
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
-        if !self.restarts_lead_workload(source, &first) || self.is_waiting_for(source, &first, desired) {
+        if !self.is_lead_workload_restarted(source, &first) || self.is_waiting_for(source, &first, desired) {
             if let Some(why) = &self.rollouts.unreadable_reason {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
@@ -313,7 +314,9 @@ impl Engine {
         match blocker {
             Some(Reason::Wave(..)) => desired.wave < first.wave,
             Some(Reason::Needs(need, _)) => {
-                together(&need) && !self.is_paused_by_person(&need) && !self.asks_for_slot(source, &need)
+                together(&need)
+                    && !self.is_paused_by_person(&need)
+                    && !self.is_slot_request_due(source, &need)
             }
             _ => false,
         }
@@ -321,8 +324,8 @@ impl Engine {
 
     /// Returns whether a workload that restarts pods asks the budget for itself now, as nothing else
     /// is in its way. The record of its unit comes with its claim.
-    fn asks_for_slot(&mut self, source: SourceId, id: &ObjectId) -> bool {
-        self.restarts_lead_workload(source, id) && self.lead_workload_blocker(source, id).is_none()
+    fn is_slot_request_due(&mut self, source: SourceId, id: &ObjectId) -> bool {
+        self.is_lead_workload_restarted(source, id) && self.lead_workload_blocker(source, id).is_none()
     }
 
     /// Returns a kind of which nobody knows yet what there is, and so what is released together,
@@ -505,7 +508,7 @@ impl Engine {
                 .and_then(|entry| entry.target_content())
                 .is_some_and(|(_, desired)| desired.hash == content);
             let written = self.is_showing(id, content) || self.rollouts.writes_in_flight.contains(id);
-            wanted && !member.keeps_content() && written
+            wanted && !member.has_unchanged_content() && written
         })
     }
 

@@ -404,7 +404,7 @@ fn a_bound_applies_to_its_own_scope() {
     let source = |number: usize| BudgetScope::Source(SourceId::new(number), "shop".into());
     let check = |scope: &BudgetScope, of: Option<usize>, namespace: &str, expected: bool| {
         let id = id("apps", "Deployment", namespace, "a");
-        assert_eq!(scope.applies_to(&id, of.map(SourceId::new)), expected, "{scope:?} {of:?} {id}");
+        assert_eq!(scope.is_applicable_to(&id, of.map(SourceId::new)), expected, "{scope:?} {of:?} {id}");
     };
     check(&BudgetScope::Cluster, None, "", true);
     check(&source(1), Some(1), "shop", true);

@@ -288,7 +288,7 @@ impl DaemonSetWorld {
 
     fn deliver_nodes(&mut self) {
         let engine = &mut self.harness.engine;
-        if !engine.needs_nodes() {
+        if !engine.is_node_watch_needed() {
             if self.sent.take().is_some() {
                 engine.nodes(NodeChange::Closed);
             }

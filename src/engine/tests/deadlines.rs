@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::harness::Harness;
 use super::world::{all_ready, budget, desired, reading, workload};
 use crate::engine::decide::decision::ApplyPurpose;
-use crate::engine::rollout::progress::{ProgressTracking, RolloutOrigin};
+use crate::engine::rollout::progress::{ProgressTracking, RolloutInitiator};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -120,7 +120,7 @@ fn newer_pods_and_another_content_begin_the_deadline_anew() {
 #[test]
 fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
     // The pods that are asked for, the updated and the available ones.
-    let check = |origin: RolloutOrigin, views: &[(u32, u32, u32)], expected: bool| {
+    let check = |origin: RolloutInitiator, views: &[(u32, u32, u32)], expected: bool| {
         let (mut progress, mut now) = (ProgressTracking::default(), Instant::now());
         for (replicas, updated, available) in views {
             now += Duration::from_secs(1);
@@ -134,7 +134,7 @@ fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
         }
         assert_eq!(progress.start_progress_clock(now) == now, expected, "{origin:?} {views:?}");
     };
-    for origin in [RolloutOrigin::Claim, RolloutOrigin::Others] {
+    for origin in [RolloutInitiator::Claim, RolloutInitiator::Others] {
         check(origin, &[(3, 0, 3)], true);
         check(origin, &[(3, 0, 3), (3, 1, 3)], true);
         check(origin, &[(3, 1, 2), (3, 1, 3)], true);
@@ -143,9 +143,9 @@ fn newer_and_more_available_pods_are_progress_also_after_a_scale_down() {
         check(origin, &[(9, 8, 8), (4, 4, 2), (4, 4, 3)], true);
     }
     // Fewer updated pods are another template: of our content that is somebody's change.
-    check(RolloutOrigin::Claim, &[(3, 2, 3), (3, 0, 3)], false);
-    check(RolloutOrigin::Claim, &[(3, 2, 3), (3, 0, 3), (3, 2, 3)], false);
-    check(RolloutOrigin::Others, &[(3, 2, 3), (3, 0, 3)], true);
+    check(RolloutInitiator::Claim, &[(3, 2, 3), (3, 0, 3)], false);
+    check(RolloutInitiator::Claim, &[(3, 2, 3), (3, 0, 3), (3, 2, 3)], false);
+    check(RolloutInitiator::Others, &[(3, 2, 3), (3, 0, 3)], true);
 }
 
 const DEADLINE: Duration = Duration::from_secs(100);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::reasons::quarantined;
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, gvk, workload};
-use crate::engine::decide::decide::decide;
+use crate::engine::decide::decide::decide_from_facts;
 use crate::engine::decide::decision::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::facts::entry::{ApiRefusal, TemporaryFailure};
 use crate::engine::*;
@@ -143,7 +143,7 @@ impl Scene {
             accounts: CompetingAccounts::Same,
         };
         change(&mut input);
-        words(&decide(&input, self.now))
+        words(&decide_from_facts(&input, self.now))
     }
 
     #[track_caller]

@@ -35,7 +35,7 @@ fn one_node_goes_first_then_half_then_all() {
     assert_eq!(fleet.away, 1, "one after another");
     assert_eq!(fleet.done(&content(2, &words)).len(), 5);
     fleet.assert_free();
-    assert!(!fleet.harness.engine.needs_nodes(), "nobody looks at the nodes any longer than needed");
+    assert!(!fleet.harness.engine.is_node_watch_needed(), "nobody looks at the nodes any longer than needed");
 }
 
 #[test]

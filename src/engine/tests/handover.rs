@@ -170,9 +170,9 @@ fn dropped() -> (Engine, ObjectId, Instant) {
 fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
     let (mut engine, id, now) = dropped();
     let reason = |engine: &mut Engine, now| engine.decide(&id, now).reason;
-    assert!(!engine.needs_peers());
+    assert!(!engine.is_peer_read_needed());
     assert_eq!(reason(&mut engine, now), Some(Reason::ReadingPeers));
-    assert!(engine.needs_peers());
+    assert!(engine.is_peer_read_needed());
     // Alone in the cluster it does not wait any longer.
     engine.set_peers(Vec::new(), now);
     assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
@@ -274,7 +274,7 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     // That was long ago: its owner may want it again.
     let later = now + Duration::from_secs(30);
     assert_eq!(engine.decide(&id, later).reason, Some(Reason::ReadingPeers));
-    assert!(engine.needs_peers());
+    assert!(engine.is_peer_read_needed());
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], later);
     assert!(matches!(engine.decide(&id, later).action, Action::Apply(_)));
 }

@@ -170,7 +170,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     let informer_group = of("one").informer_group;
     let id = |namespace: &str| ObjectId::new(&maps(), Some(namespace), "a");
     let states = |engine: &Engine| {
-        let of = |namespace| engine.would_be_shown_by(informer_group, &id(namespace));
+        let of = |namespace| engine.is_observable_by(informer_group, &id(namespace));
         (
             engine.is_syncing(FIRST, &maps()),
             engine.is_synced(FIRST, &maps()),

@@ -394,7 +394,7 @@ fn failed_content_is_shown_where_a_wanted_object_is_not_at_its_last_good_content
     let unwanted = |harness: &mut Harness| harness.read(reading("r3", &[("env", None), ("web", None)]));
     let check = |mut harness: Harness, change: &dyn Fn(&mut Harness), expected: bool| {
         change(&mut harness);
-        assert_eq!(harness.engine.shows_failed_content(FIRST, &rejection), expected);
+        assert_eq!(harness.engine.is_showing_failed_content(FIRST, &rejection), expected);
         let is_only_record = harness.engine.is_only_record_of_targets(FIRST, &rejection);
         assert!(expected || !is_only_record);
     };

@@ -190,11 +190,11 @@ fn a_daemon_answers_a_request_when_its_source_was_looked_at_after_it() {
         ..SourceStatement::default()
     };
     let taken = |engine: &Engine| engine.statement(FIRST, None).unwrap().answered_requests;
-    assert!(!engine.needs_peers());
+    assert!(!engine.is_peer_read_needed());
     engine.expect_observation_request();
-    assert!(engine.needs_peers());
+    assert!(engine.is_peer_read_needed());
     engine.set_peers(vec![peer(asks())], now);
-    assert!(!engine.needs_peers());
+    assert!(!engine.is_peer_read_needed());
     let due = engine.take_due_observations();
     let [(FIRST, number)] = due[..] else { panic!("{due:?}") };
     engine.record_check(FIRST, number - 1);

@@ -23,8 +23,8 @@ fn pending(id: ObjectId) -> PruneCandidate {
 }
 
 /// Returns a change that does not become healthy.
-fn unhealthy() -> Option<(ObjectId, ChangeMilestone)> {
-    Some((config("x"), ChangeMilestone::Healthy("InProgress".into())))
+fn unhealthy() -> (ObjectId, ChangeMilestone) {
+    (config("x"), ChangeMilestone::Healthy("InProgress".into()))
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {
@@ -143,12 +143,12 @@ fn each_guard_says_why() {
         "keep: no longer wanted; `prune` is off",
     );
     check(
-        &[PruneCandidate { unfinished: unhealthy(), ..a() }],
+        &[PruneCandidate { unfinished: Some(unhealthy()), ..a() }],
         &open,
         "later: pruned when ConfigMap shop/x is healthy (InProgress)",
     );
     check(
-        &[PruneCandidate { unfinished: unhealthy(), prune_timing: PruneTiming::BeforeUnit, ..a() }],
+        &[PruneCandidate { unfinished: Some(unhealthy()), prune_timing: PruneTiming::BeforeUnit, ..a() }],
         &open,
         "delete",
     );
@@ -275,7 +275,7 @@ fn an_object_may_ask_for_a_confirmation() {
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
     check(None, &confirmed, "delete");
-    check(unhealthy(), &confirmed, "later: pruned when ConfigMap shop/x is healthy (InProgress)");
+    check(Some(unhealthy()), &confirmed, "later: pruned when ConfigMap shop/x is healthy (InProgress)");
 }
 
 #[test]

@@ -347,7 +347,7 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
     };
     harness.read(reading("r1", &both(env(1), plain())));
     harness.settle();
-    assert!(!harness.engine.needs_key());
+    assert!(!harness.engine.is_key_needed());
     harness.world.log.clear();
     let rolled = |harness: &Harness| harness.engine.workloads_in_flight().len();
     let asking = || {
@@ -358,7 +358,7 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
     harness.read(reading("r2", &[("web", asking())]));
     show_data(&mut harness, 1);
     harness.engine.set_config_key(key(&[1; 16]));
-    assert!(harness.engine.needs_key());
+    assert!(harness.engine.is_key_needed());
     harness.settle();
     assert_eq!((carried(&harness), rolled(&harness)), (None, 0));
     show_data(&mut harness, 2);
@@ -367,7 +367,7 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
     assert!(hashed.is_some());
     harness.read(reading("r3", &[("web", Some(plain()))]));
     harness.settle();
-    assert_eq!((carried(&harness), harness.engine.needs_key()), (hashed, false));
+    assert_eq!((carried(&harness), harness.engine.is_key_needed()), (hashed, false));
 }
 
 #[test]

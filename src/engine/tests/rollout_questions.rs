@@ -76,7 +76,7 @@ fn the_ledger_is_relied_on_where_it_holds_anything_of_this_process() {
         let mut harness = at_rest(&["web"], &budget("100%", 100));
         change(&mut harness.world.ledger);
         harness.engine.set_ledger(harness.world.ledger.clone());
-        harness.engine.relies_on_ledger()
+        harness.engine.is_ledger_needed()
     };
     let own_tally = |pods: u32, rest: u32| BudgetTally { inventory_id: SET.into(), ..tally(pods, &[], rest) };
     assert!(!relies(&|ledger| ledger.tallies.clear()));
@@ -89,7 +89,7 @@ fn the_ledger_is_relied_on_where_it_holds_anything_of_this_process() {
     let mut waiting = at_rest(&["web"], &budget("100%", 0));
     waiting.read(reading("r2", &files(&["web"], 2)));
     waiting.settle();
-    assert!(waiting.engine.relies_on_ledger(), "a workload asks for its slot");
+    assert!(waiting.engine.is_ledger_needed(), "a workload asks for its slot");
 }
 
 #[test]
@@ -160,6 +160,6 @@ fn the_ledger_is_read_again_soon_where_a_workload_waits_and_others_share_it() {
             harness.read(reading("r2", &files(&["web"], 2)));
             harness.settle();
         }
-        assert_eq!(harness.engine.waits_for_others(), waits && shares, "{waits} {shares}");
+        assert_eq!(harness.engine.is_waiting_for_others(), waits && shares, "{waits} {shares}");
     }
 }

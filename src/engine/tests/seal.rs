@@ -201,11 +201,11 @@ fn assert_shows(harness: &Harness, expected: [u32; 3]) {
 #[test]
 fn what_is_released_with_a_secret_waits_for_the_key() {
     let mut harness = at_rest();
-    assert!(!harness.engine.needs_key());
+    assert!(!harness.engine.is_key_needed());
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_shows(&harness, [2, 1, 1]);
-    assert!(harness.engine.needs_key() && harness.engine.is_reading_data());
+    assert!(harness.engine.is_key_needed() && harness.engine.is_reading_data());
     let reasons = |harness: &mut Harness| [secret(), workload("web")].map(|id| harness.decide(&id).reason);
     assert!(matches!(reasons(&mut harness), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
     harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
@@ -248,7 +248,7 @@ fn an_inventory_that_is_locked_is_not_read() {
         BlastRadius::default(),
     ));
     engine.lock_inventory(FIRST);
-    assert!(engine.needs_key());
+    assert!(engine.is_key_needed());
     engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     let desired = desired(&secret(), 1, "secret");
     engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Served);
@@ -344,10 +344,10 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
 fn a_key_is_needed_once_something_is_to_be_sealed_or_opened() {
     for needs in [Input::SealKeyNeeded, Input::LedgerLocked, Input::InventoryLocked { source: FIRST }] {
         let mut harness = at_rest();
-        assert!(!harness.engine.view().needs_key());
+        assert!(!harness.engine.view().is_key_needed());
         let words = format!("{needs:?}");
         harness.engine.handle(needs, harness.now);
-        assert!(harness.engine.view().needs_key(), "{words}");
+        assert!(harness.engine.view().is_key_needed(), "{words}");
     }
 }
 

@@ -210,7 +210,7 @@ fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() 
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
     assert_eq!(harness.engine.foreign_workloads(), [elsewhere("api")]);
-    assert!(harness.engine.waits_for_others());
+    assert!(harness.engine.is_waiting_for_others());
     let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
     let mut seen = |harness: &mut Harness, available: u32, expected: u32| {
         live.replica_status = Some(ReplicaStatus {

@@ -300,10 +300,10 @@ fn a_rollout_that_moves_to_a_source_of_another_process_goes_back_when_it_fails()
     let mut process = taking_over(&web, live(&web, SET, 2, "c2", 2, WorkloadPhase::Replacing));
     // The ledger that it knows is older than the unit.
     assert_eq!(process.decide(&web).reason, Some(Reason::Claiming));
-    assert!(process.engine.needs_ledger_read());
+    assert!(process.engine.is_ledger_read_needed());
     process.engine.note_ledger_call();
     process.engine.set_ledger(former.ledger().clone());
-    assert!(!process.engine.needs_ledger_read());
+    assert!(!process.engine.is_ledger_read_needed());
     let decision = process.decide_after_peers(&web, giving_up(&[&web]));
     assert!(matches!(&decision.action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Transfer));
     assert_eq!(process.recorded(&web), (Some(OTHER), vec![SET, OTHER]));

@@ -307,7 +307,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
     let claim = id("", "PersistentVolumeClaim", "shop", "disk");
     let waits = crate::health::of(&serde_json::json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "status": {"phase": "Pending"}}));
-    assert!(crate::health::waits_for_consumer(&waits));
+    assert!(crate::health::is_waiting_for_consumer(&waits));
     for order in ["annotation", "wave"] {
         let web = workload("web");
         let mut harness = Harness::new(3);

@@ -164,7 +164,7 @@ impl WorldObject {
         }
     }
 
-    fn restarted_by(&self, content: ContentHash, config_stamp: Option<ConfigStamp>) -> bool {
+    fn is_restarted_by(&self, content: ContentHash, config_stamp: Option<ConfigStamp>) -> bool {
         let hashed = |config_stamp: Option<ConfigStamp>| config_stamp.and_then(ConfigStamp::template_hash);
         let released = self.release.as_ref().map(|release| release.hash);
         released != Some(content) || self.drifted || hashed(self.config_stamp) != hashed(config_stamp)
@@ -319,7 +319,8 @@ impl World {
             return ActionResult::Applied(WriteResult { live: Self::live(id, thing) });
         }
         let rv = self.tick();
-        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.variant.config_stamp));
+        let rolls =
+            known.as_ref().is_some_and(|t| t.is_restarted_by(release.hash, apply.variant.config_stamp));
         let phase = if is_workload(id) && rolls { WorkloadPhase::Replacing } else { WorkloadPhase::Settled };
         let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),

@@ -60,7 +60,8 @@ pub(crate) struct ReplayedCall {
 impl ReplayedCall {
     /// Returns whether the effects are the same, byte for byte.
     pub(crate) fn is_same(&self) -> bool {
-        self.recorded.to_string() == self.replayed.to_string()
+        let [recorded, replayed] = [&self.recorded, &self.replayed].map(Value::to_string);
+        recorded == replayed
     }
 }
 

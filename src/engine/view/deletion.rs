@@ -16,8 +16,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns whether what the other sources say is to be read now.
-    pub(crate) fn needs_peers(self) -> bool {
-        self.engine.needs_peers()
+    pub(crate) fn is_peer_read_needed(self) -> bool {
+        self.engine.is_peer_read_needed()
     }
 
     /// Returns in words from whom a write takes its object over; none where that is nobody's, or

@@ -44,8 +44,8 @@ impl<'a> View<'a> {
 
     /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
     /// so that a key is needed.
-    pub(crate) fn needs_key(self) -> bool {
-        self.engine.needs_key()
+    pub(crate) fn is_key_needed(self) -> bool {
+        self.engine.is_key_needed()
     }
 
     /// Returns the objects whose data are to be followed: pods use them, and they are not from git.

@@ -31,8 +31,8 @@ impl<'a> View<'a> {
 
     /// Returns whether the rollout ledger is to be read again soon, as others may change what a
     /// write waits for.
-    pub(crate) fn waits_for_others(self) -> bool {
-        self.engine.waits_for_others()
+    pub(crate) fn is_waiting_for_others(self) -> bool {
+        self.engine.is_waiting_for_others()
     }
 
     /// Returns whether other processes keep anything in the rollout ledger.
@@ -63,8 +63,8 @@ impl<'a> View<'a> {
 
     /// Returns whether anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
-    pub(crate) fn relies_on_ledger(self) -> bool {
-        self.engine.relies_on_ledger()
+    pub(crate) fn is_ledger_needed(self) -> bool {
+        self.engine.is_ledger_needed()
     }
 
     /// Returns the queue: first the objects that want a slot, in the order in which they get one.
@@ -132,8 +132,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns whether the rollout ledger is to be read before a workload is taken over.
-    pub(crate) fn needs_ledger_read(self) -> bool {
-        self.engine.needs_ledger_read()
+    pub(crate) fn is_ledger_read_needed(self) -> bool {
+        self.engine.is_ledger_read_needed()
     }
 
     /// Returns the inventory in which the content was released that an object goes back to, where

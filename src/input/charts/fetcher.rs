@@ -13,7 +13,7 @@ use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart};
 use super::store::{ChartStore, OverwritePolicy, StoreLimits};
 use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
-use super::version::{is_exact, names_digest};
+use super::version::{is_digest_reference, is_exact};
 use crate::config::{ChartAddress, FetchConfig, HostCredential};
 use crate::fields::{mask_likely_secrets, strip_credentials};
 use crate::input::kustomize::printable;
@@ -186,7 +186,7 @@ impl ChartFetcher {
         };
         for (subject, text) in [("the repository", repository), ("the name", name), ("the version", version)]
         {
-            if names_digest(text) {
+            if is_digest_reference(text) {
                 return Err(FetchError::Digest { subject, text: printable(&strip_credentials(text)) });
             }
         }
@@ -208,7 +208,7 @@ impl ChartFetcher {
         if version.len() > MAX_RANGE_CHARS || version.chars().any(char::is_control) {
             return Err(malformed("the version", version, "it is too long, or has a control character"));
         }
-        if self.config.allows(&chart) {
+        if self.config.is_allowed(&chart) {
             return Ok(address);
         }
         Err(FetchError::NotAllowed {

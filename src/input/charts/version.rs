@@ -24,7 +24,7 @@ pub(in crate::input) fn is_exact(text: &str) -> bool {
 ///
 /// `helm pull` takes one. Neither a dependency of a chart nor a field of `helmCharts` does: helm
 /// reads it as a range there. It would be that of a manifest, and not of the archive.
-pub(super) fn names_digest(text: &str) -> bool {
+pub(super) fn is_digest_reference(text: &str) -> bool {
     let last = text.rsplit('@').next().unwrap_or(text);
     DIGEST_PREFIXES.iter().any(|algorithm| {
         last.get(..algorithm.len()).is_some_and(|start| start.eq_ignore_ascii_case(algorithm))
@@ -120,7 +120,7 @@ mod tests {
     fn a_digest_is_distinguished_from_a_version() {
         #[track_caller]
         fn check(text: &str, expected: bool) {
-            assert_eq!(names_digest(text), expected, "{text}");
+            assert_eq!(is_digest_reference(text), expected, "{text}");
         }
         check("sha256:ba7816bf", true);
         check("SHA256:ba7816bf", true);

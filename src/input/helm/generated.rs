@@ -63,7 +63,7 @@ const GIVE_VALUE_HINT: &str = "give the value yourself, often by the name of a S
 pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<bool, SourceError> {
     for values in &chart.values {
         if let ChartValues::Inline(text) = values
-            && names_changing_function(text)
+            && has_changing_function(text)
         {
             return Ok(true);
         }
@@ -73,7 +73,7 @@ pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Resu
         if path.ends_with(".tgz") {
             return Ok(true);
         }
-        if names_changing_function(&String::from_utf8_lossy(&files.read(file.file.blob)?)) {
+        if has_changing_function(&String::from_utf8_lossy(&files.read(file.file.blob)?)) {
             return Ok(true);
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Resu
 }
 
 /// Returns whether an action of a template names such a function. Any text may be a template.
-pub(crate) fn names_changing_function(text: &str) -> bool {
+pub(crate) fn has_changing_function(text: &str) -> bool {
     let actions =
         text.split("{{").skip(1).map(|rest| rest.split_once("}}").map_or(rest, |(action, _)| action));
     actions
@@ -301,7 +301,7 @@ mod tests {
             "{{ keys .Values.a | join \",\" }}",
             "{{ range values .Values.a }}{{ . }}{{ end }}",
         ] {
-            assert!(names_changing_function(text), "{text}");
+            assert!(has_changing_function(text), "{text}");
         }
         for text in [
             "randAlphaNum",
@@ -317,7 +317,7 @@ mod tests {
             "{{ .now.Unix }}{{ $now.Unix }}{{ $.Values.keys.now }}{{ (.a).now.keys }}",
             "{{ known.now }}",
         ] {
-            assert!(!names_changing_function(text), "{text}");
+            assert!(!has_changing_function(text), "{text}");
         }
         assert!(CHANGING_FUNCTIONS.is_sorted());
     }

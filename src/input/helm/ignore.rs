@@ -86,7 +86,7 @@ impl IgnoreRules {
     }
 
     /// Returns whether a path in the chart is left out.
-    pub(super) fn ignores(&self, path: &str, form: PathForm) -> bool {
+    pub(super) fn is_ignored(&self, path: &str, form: PathForm) -> bool {
         for rule in &self.0 {
             let fits = !rule.is_for_folders || form == PathForm::Folder;
             if rule.is_negated {
@@ -248,7 +248,7 @@ mod tests {
         use PathForm::{File, Folder};
         let check = |text: &str, path: &str, form: PathForm, expected: bool| {
             let rules = IgnoreRules::read(text.as_bytes()).unwrap();
-            assert_eq!(rules.ignores(path, form), expected, "{text:?} {path}");
+            assert_eq!(rules.is_ignored(path, form), expected, "{text:?} {path}");
         };
         check("# x\n\n  *.tmp  \n", "a/b.tmp", File, true);
         check("*.tmp", "a/b.txt", File, false);

@@ -35,7 +35,7 @@ pub use closure::{ChartClosure, ChartLimits, ChartValues};
 pub(crate) use closure::{ChartUser, MissingChart};
 pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
-pub(crate) use generated::names_changing_function;
+pub(crate) use generated::has_changing_function;
 pub(crate) use hooks::{is_never_run, translate as translate_hooks};
 pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, SchemaUse, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;

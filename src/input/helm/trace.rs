@@ -239,10 +239,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
             let source = Rc::new(FolderSource { path: source, depth, above });
             Some(ChartFolder { path: path.clone(), source, is_packed })
         };
-        let is_ignored = |form| !is_packed && self.rules.ignores(&path, form);
+        let is_ignored = |form| !is_packed && self.rules.is_ignored(&path, form);
         match self.tree.entry(&at)? {
             None => {}
-            Some(_) if archive.as_ref().is_some_and(|one| self.rules.ignores(one, PathForm::File)) => {}
+            Some(_) if archive.as_ref().is_some_and(|one| self.rules.is_ignored(one, PathForm::File)) => {}
             Some(TreeEntry::Folder) if is_ignored(PathForm::Folder) => {}
             Some(TreeEntry::Folder) => {
                 let archive =

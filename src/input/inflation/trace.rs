@@ -221,7 +221,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         match (name.as_str(), template.as_str()) {
             ("", "") => Some((made_up_name(&self.field.name, 1), None)),
             (name, "") => Some((name.to_owned(), None)),
-            ("", template) if helm::names_changing_function(template) => {
+            ("", template) if helm::has_changing_function(template) => {
                 let message = "helmCharts: nameTemplate makes up another name at each render";
                 self.refuse("release-name", message.to_owned(), "set `releaseName` instead");
                 None

@@ -101,13 +101,13 @@ fn is_certain_match(pattern: &str, text: &str) -> bool {
         || pattern.split('|').any(|one| {
             let one = one.strip_prefix('^').unwrap_or(one);
             let one = one.strip_suffix('$').unwrap_or(one);
-            one.split(".*").all(plain) && matches_parts(one, text)
+            one.split(".*").all(plain) && has_parts_in_order(one, text)
         })
 }
 
 /// Returns whether a text has these parts in order, the first at its beginning and the last at its
 /// end.
-fn matches_parts(pattern: &str, text: &str) -> bool {
+fn has_parts_in_order(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once(".*") else { return pattern == text };
     let Some(mut left) = text.strip_prefix(first) else { return false };
     let (middle, last) = rest.rsplit_once(".*").unwrap_or(("", rest));

@@ -89,7 +89,7 @@ impl RenderTree {
         if writes_origins(closure, files)? {
             return Ok(tree);
         }
-        if origin::asks_for_origins(&text) {
+        if origin::has_origin_option(&text) {
             tree.origins = OriginTracking::Requested;
         } else if let Some(text) = origin::with_origins(&text) {
             tree.origins = OriginTracking::Added;
@@ -142,7 +142,7 @@ fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, Sour
         harmless.extend(references.filter_map(|one| paths::join(&folder.path, &one.target)));
     }
     for (path, file) in &closure.files {
-        if !harmless.contains(&**path) && origin::mentions_origins(&files.read(file.file.blob)?) {
+        if !harmless.contains(&**path) && origin::has_origin_annotation(&files.read(file.file.blob)?) {
             return Ok(true);
         }
     }

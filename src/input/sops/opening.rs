@@ -43,7 +43,7 @@ pub(super) struct OpenedLeaf {
     pub(super) range: Range<usize>,
     pub(super) context: LeafContext,
     /// Indicates a comment after which its list has no items.
-    pub(super) empties_list: bool,
+    pub(super) is_last_in_list: bool,
 }
 
 /// The state that all documents of a file add to.
@@ -208,7 +208,7 @@ impl<'w, 'f> DocumentOpener<'w, 'f> {
     }
 
     /// Returns whether a comment is the last item of a list that has nothing but comments.
-    fn empties_list(&mut self, leaf: &Leaf<'_>) -> bool {
+    fn is_last_in_list(&mut self, leaf: &Leaf<'_>) -> bool {
         let seen = self.comments.entry(leaf.parent).or_default();
         *seen += 1;
         let seen = *seen;
@@ -263,15 +263,15 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
             return Err(self.file.form(mark, "an encrypted value with a tag"));
         }
         self.state.digest.add_opened(leaf.path, &value);
-        let empties_list = is_comment && self.empties_list(&leaf);
-        if empties_list {
+        let is_last_in_list = is_comment && self.is_last_in_list(&leaf);
+        if is_last_in_list {
             self.state.digest.add_clear(leaf.path, &PlaintextValue::Empty(YamlNodeKind::Sequence));
         }
         let start = self.cursor.offset(mark);
         let range = scalar_range(self.cursor.text(), start, tree.text(leaf.node))
             .ok_or_else(|| self.file.form(mark, "an encrypted value in an unusual form"))?;
         let (path, context) = (path_excerpt(leaf.path), self.leaf_context(leaf.parent));
-        self.leaves.push(OpenedLeaf { value, mark, path, range, context, empties_list });
+        self.leaves.push(OpenedLeaf { value, mark, path, range, context, is_last_in_list });
         Ok(())
     }
 }

@@ -178,7 +178,7 @@ impl DocumentSplice<'_, '_> {
         }
         let before = text.get(line_start(text, start)..start).unwrap_or_default();
         let dash = before.rfind('-').map_or(start, |dash| start - before.len() + dash);
-        let list = if leaf.empties_list { "  [] " } else { "" };
+        let list = if leaf.is_last_in_list { "  [] " } else { "" };
         let text = Zeroizing::new(format!("{list}{}", comments::write_comment(comment).as_str()));
         TextEdit { range: dash..end, text }
     }

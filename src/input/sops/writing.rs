@@ -49,7 +49,7 @@ fn yaml_text(text: &str, context: YamlContext) -> WrittenScalar {
     };
     let styled = StyledText(text);
     if text.contains('\n') {
-        if !styled.fits_block() {
+        if !styled.can_be_block() {
             return WrittenScalar::Line(double_quoted(text));
         }
         let hint = if text.starts_with([' ', '\n']) { (indent - parent).to_string() } else { String::new() };
@@ -63,9 +63,9 @@ fn yaml_text(text: &str, context: YamlContext) -> WrittenScalar {
     }
     WrittenScalar::Line(if !is_text_when_plain(text) {
         double_quoted(text)
-    } else if styled.fits_plain() {
+    } else if styled.can_be_plain() {
         Zeroizing::new(text.to_owned())
-    } else if styled.fits_single_quotes() {
+    } else if styled.can_be_single_quoted() {
         Zeroizing::new(format!("'{}'", text.replace('\'', "''")))
     } else {
         double_quoted(text)
@@ -84,16 +84,16 @@ fn is_text_when_plain(text: &str) -> bool {
 struct StyledText<'t>(&'t str);
 
 impl StyledText<'_> {
-    fn fits_plain(self) -> bool {
+    fn can_be_plain(self) -> bool {
         let open_ends = self.0.starts_with([' ', '\n']) || self.0.ends_with([' ', '\n']);
-        self.fits_single_quotes() && !open_ends && !self.begins_as_another() && !self.would_be_cut()
+        self.can_be_single_quoted() && !open_ends && !self.has_ambiguous_start() && !self.has_key_or_comment()
     }
 
-    fn fits_single_quotes(self) -> bool {
+    fn can_be_single_quoted(self) -> bool {
         !(self.has_escapes() || self.0.contains('\t') || self.0.contains(" \n"))
     }
 
-    fn fits_block(self) -> bool {
+    fn can_be_block(self) -> bool {
         // Readers do not agree on a tab where they look for the indentation.
         let tab = self.0.trim_start_matches([' ', '\n']).starts_with('\t');
         !(tab || self.has_escapes() || self.0.ends_with(' ') || self.0.contains(" \n"))
@@ -105,7 +105,7 @@ impl StyledText<'_> {
     }
 
     /// Returns whether it begins like something else than a text.
-    fn begins_as_another(self) -> bool {
+    fn has_ambiguous_start(self) -> bool {
         const INDICATORS: [char; 15] =
             ['#', ',', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@'];
         let text = self.0;
@@ -116,7 +116,7 @@ impl StyledText<'_> {
     }
 
     /// Returns whether a reader would find a key or a comment in it.
-    fn would_be_cut(self) -> bool {
+    fn has_key_or_comment(self) -> bool {
         let text = self.0;
         let blank = |character: char| matches!(character, ' ' | '\t' | '\n');
         let after =

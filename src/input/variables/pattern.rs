@@ -68,7 +68,7 @@ impl ShellPattern {
             for (index, part) in self.parts.iter().enumerate().filter(|(index, _)| reached[*index]) {
                 let target = match part {
                     ShellPatternPart::Any => index,
-                    part if part.accepts(character) => index + 1,
+                    part if part.is_matching(character) => index + 1,
                     _ => continue,
                 };
                 next[target] = true;
@@ -100,7 +100,7 @@ impl ShellPattern {
 }
 
 impl ShellPatternPart {
-    fn accepts(&self, character: char) -> bool {
+    fn is_matching(&self, character: char) -> bool {
         match self {
             Self::Any => false,
             Self::One => true,

@@ -72,7 +72,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         for template in POD_TEMPLATE_PATHS {
             let metadata = [template, &["metadata"]].concat();
             if self.get(&metadata).is_some_and(Value::is_object) {
-                self.labels(&metadata);
+                self.check_labels(&metadata);
             }
             self.pod_spec(&[template, &["spec"]].concat());
         }

@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<Te
 const CHUNK_BYTES: usize = 16;
 
 /// Returns whether a control character may begin with this byte.
-const fn needs_store_check(byte: u8) -> bool {
+const fn can_begin_control(byte: u8) -> bool {
     match byte {
         b'\t' | b'\n' | b'\r' => false,
         0..=0x1F | 0x7F | 0xC2 | 0xEF => true,
@@ -62,7 +62,7 @@ fn control_character(text: &str, line: u32) -> Option<DocumentFault> {
     let chunks = chunks.iter().enumerate().filter(|(_, chunk)| has_suspects(chunk));
     let parts = chunks.map(|(number, chunk)| (number * CHUNK_BYTES, chunk.as_slice())).chain([rest]);
     let suspects = parts.flat_map(|(start, part)| {
-        part.iter().enumerate().filter(|(_, byte)| needs_store_check(**byte)).map(move |(at, _)| start + at)
+        part.iter().enumerate().filter(|(_, byte)| can_begin_control(**byte)).map(move |(at, _)| start + at)
     });
     let mut characters = suspects.filter_map(|at| Some((at, text.get(at..)?.chars().next()?)));
     let (at, character) = characters.find(|(_, character)| {

@@ -347,7 +347,7 @@ fn refusals() -> Vec<Row> {
     vec![
         (Reason::Refused(x(), None), "RefusedByServer", json!({"message": "x"}), "x"),
         (
-            Reason::Refused(x(), Some(Duration::from_secs(60))),
+            Reason::Refused(x(), Some(Duration::from_mins(1))),
             "RefusedByServer",
             json!({"message": "x", "retryAfterSeconds": 60}),
             "x",

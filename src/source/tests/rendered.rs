@@ -194,15 +194,15 @@ async fn two_revisions_with_the_same_roots_are_compared_at_the_cost_of_what_diff
         ("b/kustomization.yaml", marker),
         ("c.yaml", "c"),
     ]);
-    let renderer = Arc::new(NamedRoots::default());
-    renderer.set("a/kustomization.yaml", Some(&[("x", "1"), ("y", "1")]));
-    renderer.set("b/kustomization.yaml", Some(&[("x", "1")]));
-    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let roots = Arc::new(NamedRoots::default());
+    roots.set("a/kustomization.yaml", Some(&[("x", "1"), ("y", "1")]));
+    roots.set("b/kustomization.yaml", Some(&[("x", "1")]));
+    let settings = SourceSettings { renderer: Some(roots.clone()), ..SourceSettings::default() };
     let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
     source.observe().await.unwrap();
     let before = source.snapshot(&first).unwrap();
 
-    renderer.set("a/kustomization.yaml", Some(&[("x", "2"), ("z", "1")]));
+    roots.set("a/kustomization.yaml", Some(&[("x", "2"), ("z", "1")]));
     let second = repo.commit(&[("a/kustomization.yaml", "resources: [x]"), ("c.yaml", ""), ("d.yaml", "d")]);
     source.observe().await.unwrap();
     let changes =
@@ -223,7 +223,7 @@ async fn two_revisions_with_the_same_roots_are_compared_at_the_cost_of_what_diff
     let mut earlier = (second, after.rendered.unwrap());
     for (root, objects) in [("e/kustomization.yaml", Some(&[("x", "1")][..])), ("a/kustomization.yaml", None)]
     {
-        renderer.set(root, objects);
+        roots.set(root, objects);
         let next = repo.commit(&[("f.txt", root)]);
         source.observe().await.unwrap();
         let (revision, rendered) = &earlier;

@@ -6,8 +6,8 @@ use super::*;
 fn the_default_allows_a_tenth_but_at_most_ten() {
     fn check(total: u32, most: u32) {
         let radius = BlastRadius::default();
-        assert!((0..=most).all(|pruned| radius.allows(pruned, total)), "{most} of {total}");
-        assert!((most + 1..most + 20).all(|pruned| !radius.allows(pruned, total)), "{most} of {total}");
+        assert!((0..=most).all(|pruned| radius.has_room_for(pruned, total)), "{most} of {total}");
+        assert!((most + 1..most + 20).all(|pruned| !radius.has_room_for(pruned, total)), "{most} of {total}");
     }
     check(0, 1);
     check(1, 1);
@@ -24,8 +24,8 @@ fn the_default_allows_a_tenth_but_at_most_ten() {
 fn a_bound_of_zero_lets_every_prune_wait() {
     for radius in ["0", "0%"] {
         let radius: BlastRadius = radius.parse().unwrap();
-        assert!(radius.allows(0, 100));
-        assert!(!radius.allows(1, 100));
+        assert!(radius.has_room_for(0, 100));
+        assert!(!radius.has_room_for(1, 100));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::object::ObjectId;
 impl Engine {
     /// Returns the request for budget of pods that are to go though nothing is to be written.
     pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
-        let wants = self.needs_slot(id);
+        let wants = self.is_slot_missing(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
         let cost = self
             .additional_unavailable(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
@@ -32,7 +32,7 @@ impl Engine {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;
         }
-        if self.needs_slot(id) && self.is_claimed(id) {
+        if self.is_slot_missing(id) && self.is_claimed(id) {
             self.take_slot(id);
         }
         match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.held_step.clone()) {
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    fn needs_slot(&self, id: &ObjectId) -> bool {
+    fn is_slot_missing(&self, id: &ObjectId) -> bool {
         self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
     }
 

@@ -181,7 +181,7 @@ impl ObjectRejection {
                 RejectionAction::RollBack,
             ) => ReplacementContent::Unread(release.clone()),
         };
-        let is_newest_content = member.keeps_content();
+        let is_newest_content = member.has_unchanged_content();
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
@@ -480,7 +480,9 @@ impl Engine {
         let members = &rejection.unit.members;
         let is_recorded =
             members.keys().any(|id| ledger.unit_of(&self.sources.inventory_ids()[source], id).is_some());
-        self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
+        self.is_showing_failed_content(source, rejection)
+            && !is_recorded
+            && !self.is_concluded(&rejection.unit)
     }
 
     /// Lets a unit go back to the content before failed contents that are still there. Objects that

@@ -43,7 +43,7 @@ impl Engine {
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
         let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
-        let keeps = !recorded && self.shows_failed_content(source, &known);
+        let keeps = !recorded && self.is_showing_failed_content(source, &known);
         let retries = &mut self.rollouts.retries;
         let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
         if !retrying.contains(&(source, known.clone())) {
@@ -53,7 +53,11 @@ impl Engine {
     }
 
     /// Returns whether any member does not show its last good content.
-    pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
+    pub(in crate::engine) fn is_showing_failed_content(
+        &self,
+        source: SourceId,
+        rejection: &Rejection,
+    ) -> bool {
         let was_good = |id: &ObjectId, good: &RollbackTarget, live: &LiveObject| {
             good.content_ref().is_some_and(|good| live.deleting || self.is_showing(id, good.hash))
         };
@@ -158,27 +162,27 @@ impl Engine {
         self.rollouts.retries.to_record.retain_mut(|one| !gone(one));
         let begun: Vec<(SourceId, Rejection)> = self.rollouts.retries.to_drop.extract_if(.., gone).collect();
         for id in begun.iter().flat_map(|(_, rejection)| rejection.unit.members.keys()) {
-            self.restart_judgement(source, id);
+            self.restart_evaluation(source, id);
         }
     }
 
     /// Judges units recorded after a failure: failed content that is not rejected is a part of the
     /// newer revision.
-    pub(in crate::engine) fn judge_recorded(&mut self, ids: &[ObjectId]) {
+    pub(in crate::engine) fn evaluate_recorded(&mut self, ids: &[ObjectId]) {
         for id in ids {
             let Some(source) = self.wanting_source(id) else { continue };
             let mut rejecting = self.sources[source].pending_rejections.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
                 || self.entry(id).is_some_and(|entry| entry.rejection.is_some());
             if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
-                self.restart_judgement(source, id);
+                self.restart_evaluation(source, id);
             }
         }
     }
 
     /// Puts failed content that is still there under way again, also where this process has never
     /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
-    fn restart_judgement(&mut self, source: SourceId, id: &ObjectId) {
+    fn restart_evaluation(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.live_object(id) else { return };
         let (Some(replica_status), Some(shown)) =
             (live.replica_status, live.shown_release().map(|release| release.hash))
