@@ -1,5 +1,7 @@
 //! The comparison of a benchmark's ratios with their bounds.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its own functions")]
+
 #[path = "../benches/bench/bounds.rs"]
 mod bounds;
 

@@ -22,6 +22,9 @@ _rhumb() {
             rhumb,check)
                 cmd="rhumb__subcmd__check"
                 ;;
+            rhumb,debug)
+                cmd="rhumb__subcmd__debug"
+                ;;
             rhumb,diff)
                 cmd="rhumb__subcmd__diff"
                 ;;
@@ -73,11 +76,26 @@ _rhumb() {
             rhumb,why)
                 cmd="rhumb__subcmd__why"
                 ;;
+            rhumb__subcmd__debug,help)
+                cmd="rhumb__subcmd__debug__subcmd__help"
+                ;;
+            rhumb__subcmd__debug,replay)
+                cmd="rhumb__subcmd__debug__subcmd__replay"
+                ;;
+            rhumb__subcmd__debug__subcmd__help,help)
+                cmd="rhumb__subcmd__debug__subcmd__help__subcmd__help"
+                ;;
+            rhumb__subcmd__debug__subcmd__help,replay)
+                cmd="rhumb__subcmd__debug__subcmd__help__subcmd__replay"
+                ;;
             rhumb__subcmd__help,apply)
                 cmd="rhumb__subcmd__help__subcmd__apply"
                 ;;
             rhumb__subcmd__help,check)
                 cmd="rhumb__subcmd__help__subcmd__check"
+                ;;
+            rhumb__subcmd__help,debug)
+                cmd="rhumb__subcmd__help__subcmd__debug"
                 ;;
             rhumb__subcmd__help,diff)
                 cmd="rhumb__subcmd__help__subcmd__diff"
@@ -129,6 +147,9 @@ _rhumb() {
                 ;;
             rhumb__subcmd__help,why)
                 cmd="rhumb__subcmd__help__subcmd__why"
+                ;;
+            rhumb__subcmd__help__subcmd__debug,replay)
+                cmd="rhumb__subcmd__help__subcmd__debug__subcmd__replay"
                 ;;
             rhumb__subcmd__help__subcmd__prune,confirm)
                 cmd="rhumb__subcmd__help__subcmd__prune__subcmd__confirm"
@@ -248,7 +269,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help --version run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help --version run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -485,6 +506,156 @@ _rhumb() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rhumb__subcmd__debug)
+            opts="-n -v -h --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help replay help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__debug__subcmd__help)
+            opts="replay help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__debug__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__debug__subcmd__help__subcmd__replay)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__debug__subcmd__replay)
+            opts="-q -n -v -h --quiet --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kubeconfig)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --system-namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --namespace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-format)
+                    COMPREPLY=($(compgen -W "auto text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rhumb__subcmd__diff)
             opts="-f -c -o -n -v -h --filename --config --ref --path --adopt --blast-radius --from --to --output --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -654,7 +825,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help)
-            opts="run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
+            opts="run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -684,6 +855,34 @@ _rhumb() {
         rhumb__subcmd__help__subcmd__check)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__help__subcmd__debug)
+            opts="replay"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rhumb__subcmd__help__subcmd__debug__subcmd__replay)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -2354,7 +2553,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__run)
-            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --interval --no-prune --observe --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -n -v -h --config --ref --path --adopt --blast-radius --interval --no-prune --observe --trace --kubeconfig --context --system-namespace --namespace --source --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2385,6 +2584,10 @@ _rhumb() {
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

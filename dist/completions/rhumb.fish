@@ -47,6 +47,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "prune" -d 'List and con
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rbac" -d 'Print the minimal roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "debug" -d 'Examine what a daemon has recorded'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rollout" -d 'Show and control rollouts'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
@@ -65,6 +66,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l path -d 'Folder insi
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l interval -d 'How often a remote repository is polled [default: 1m]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l trace -d 'Record each decision, and its facts, in a new file for `rhumb debug replay`' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
@@ -243,6 +245,41 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rbac" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -s v -l verbose -d 'Log more; -vv logs each API call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -f -a "replay" -d 'Replay a trace of `rhumb run --trace`, and compare what is decided'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and not __fish_seen_subcommand_from replay help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -s q -l quiet -d 'Print no effects, only where they differ'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -s v -l verbose -d 'Log more; -vv logs each API call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from replay" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from help" -f -a "replay" -d 'Replay a trace of `rhumb run --trace`, and compare what is decided'
+complete -c rhumb -n "__fish_rhumb_using_subcommand debug; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l source -d 'Name of the source [default: from its location; with a file or a cluster, all sources]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
@@ -602,27 +639,29 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "lock" -d 'Write rhumb.lock, with the version and digest of each remote chart'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rbac" -d 'Print the minimal roles that a source needs'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rollout" -d 'Show and control rollouts'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "release" -d 'End a hold'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "events" -d 'Show events'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "version" -d 'Print the version'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "lock" -d 'Write rhumb.lock, with the version and digest of each remote chart'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "rbac" -d 'Print the minimal roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "debug" -d 'Examine what a daemon has recorded'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "rollout" -d 'Show and control rollouts'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "events" -d 'Show events'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "version" -d 'Print the version'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac debug rollout why hold release diff status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List pending deletions with their reasons'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from debug" -f -a "replay" -d 'Replay a trace of `rhumb run --trace`, and compare what is decided'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show the progress of a rollout, or of all'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "history" -d 'Show the rollout history of a workload'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "undo" -d 'Go back to older content, until it changes in git'

@@ -46,7 +46,7 @@ impl CodedReason {
     }
 }
 
-/// The values of a sentence. Those that it does not have are left out.
+/// The values of a sentence. Values that it does not have are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReasonDetails {

@@ -123,7 +123,7 @@ impl RevisionReader {
         let Some(mut changes) = RenderedChanges::of_roots(&older, &newer) else { return Ok(None) };
         let Some(files) = self.file_changes(from, to, RootTreatment::Refused)? else { return Ok(None) };
         for file in &files {
-            // What was made of a file that is a root itself is among the objects.
+            // The objects of a file that is a root itself are compared above.
             if newer.roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err() {
                 changes.add_plain(file);
             }

@@ -447,7 +447,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
 }
 
-/// Returns a repository whose Secrets use a variable of an encrypted one, in each way that there is.
+/// Returns a repository whose Secrets use a variable of an encrypted one in each way.
 fn repository_with_variables(holder: String) -> Repo {
     let in_list = yaml::secret("listed", "password", "x-${TOKEN}");
     Repo::new(&[

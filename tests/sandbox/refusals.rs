@@ -19,7 +19,9 @@ fn good_and_bad(bad: &[(&str, &str)]) -> WorkTree {
         // Folders that the bad root names are no roots themselves.
         (".rhumbignore", "part*\n"),
     ]);
-    bad.iter().for_each(|(path, text)| tree.add(path, text));
+    for (path, text) in bad {
+        tree.add(path, text);
+    }
     tree
 }
 

@@ -151,7 +151,7 @@ fn the_reason_for_the_health_of_an_object_has_a_bound() {
         decoder.decode(&object.to_string()).unwrap().record.health.message.len()
     };
     assert!((100..200).contains(&message(100)), "{}", message(100));
-    assert!((500..=MAX_HEALTH_MESSAGE_BYTES).contains(&message(1_000_000)), "{}", message(1_000_000));
+    assert!((400..=MAX_HEALTH_MESSAGE_BYTES).contains(&message(1_000_000)), "{}", message(1_000_000));
 }
 
 #[test]

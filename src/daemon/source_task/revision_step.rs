@@ -275,8 +275,8 @@ mod tests {
                 (found.snapshot.revision, found.snapshot.rendered),
                 (Revision::new("2"), Some(rendered))
             );
-            let whole = ListDifference::of(&files(before), &files(after));
-            assert_eq!(ListDifference { changed: found.changed, gone: found.gone }, whole);
+            let of_lists = ListDifference::of(&files(before), &files(after));
+            assert_eq!(ListDifference { changed: found.changed, gone: found.gone }, of_lists);
         };
         let older = ["a#x=1@a", "a#y=1@a", "b#x=1@b", "c=1"];
         let after = ["a#x=2@a", "a#z=1@a"];

@@ -197,17 +197,14 @@ pub(crate) struct ActiveHold {
 /// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`.
 impl fmt::Display for ActiveHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on hold until ")?;
-        if let Some(until) = &self.until {
-            write!(f, "{until}")?;
-        }
+        let until = self.until.map(|until| until.to_string()).unwrap_or_default();
         let withheld = match self.withheld {
             WithheldWrite::Nothing => "",
             WithheldWrite::Repair => "; it was changed, and is not repaired",
             WithheldWrite::Content => "; a newer content waits",
             WithheldWrite::Deletion => "; its deletion is pending",
         };
-        write!(f, ": {}{withheld}", self.reason)
+        write!(f, "on hold until {until}: {}{withheld}", self.reason)
     }
 }
 

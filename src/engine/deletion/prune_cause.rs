@@ -33,11 +33,11 @@ pub(crate) enum PruneCause {
     ConfirmationRequested,
     /// Not all that is to be kept is known.
     UnknownKept,
-    /// So many of so many objects would go at once.
+    /// Too many objects would go at once.
     BlastRadius {
-        /// Those that would go.
+        /// The number of objects that would go.
         count: u32,
-        /// All.
+        /// The number of all objects.
         total: u32,
     },
     /// All objects of a kind would go, so many.

@@ -37,8 +37,8 @@ pub(in crate::engine) struct ObjectFacts {
 }
 
 impl ObjectFacts {
-    /// Returns the copy of an identity that the entries have, so that all that is kept of an object
-    /// shares it; where they have none, this one.
+    /// Returns the copy of an identity that the entries have, or this one where they have none. All
+    /// that is kept of an object shares it so.
     pub(in crate::engine) fn shared_id(&self, id: &ObjectId) -> ObjectId {
         self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone()
     }

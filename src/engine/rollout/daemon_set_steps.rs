@@ -2,8 +2,8 @@
 //!
 //! Its controller holds (`OnDelete`), and makes a pod of the newest template on each node whose pod
 //! is gone. Pods go by eviction only, so their `PodDisruptionBudget`s have the last word: what they
-//! forbid is tried again later, and never forced. The pods that go next follow from what the cluster
-//! shows, so it goes on from there after any crash.
+//! forbid is tried again later, and never forced. The pods that go next follow from what the
+//! cluster shows, so it goes on from there after any crash.
 
 mod slot;
 

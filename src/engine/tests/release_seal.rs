@@ -207,7 +207,7 @@ fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
     check(PruneTiming::AfterUnit, "Delete");
     check(PruneTiming::BeforeUnit, "Delete");
     check(PruneTiming::OnConfirmation, "Confirm");
-    check(PruneTiming::Never, "Keep(\"no longer wanted, and kept, as an");
+    check(PruneTiming::Never, "Keep(Annotated)");
 }
 
 #[test]
@@ -261,19 +261,11 @@ fn only_what_its_seal_proves_is_pruned() {
         assert_eq!(deleted, expected == "Delete", "{judged}");
     };
     check(Some(&release_key()), right(), "Delete");
-    check(None, right(), "Keep(\"no longer wanted; kept, as its annotation");
-    check(Some(&other_key()), right(), "Keep(\"no longer wanted; kept, as its annotation");
-    check(
-        Some(&release_key()),
-        ReadState::Value(other_key()),
-        "Keep(\"no longer wanted; kept, as its annotation",
-    );
-    check(
-        Some(&release_key()),
-        ReadState::Unreadable("forbidden".into()),
-        "Defer(\"nothing is pruned, as seals cannot",
-    );
-    check(Some(&release_key()), ReadState::Reading, "Defer(\"nothing is pruned until the key of the seals");
+    check(None, right(), "Keep(Unproven)");
+    check(Some(&other_key()), right(), "Keep(Unproven)");
+    check(Some(&release_key()), ReadState::Value(other_key()), "Keep(Unproven)");
+    check(Some(&release_key()), ReadState::Unreadable("forbidden".into()), "Defer(UncheckedSeals(");
+    check(Some(&release_key()), ReadState::Reading, "Defer(UnreadKey)");
 }
 
 #[test]
@@ -467,11 +459,11 @@ fn an_object_that_the_inventory_records_as_kept_stays_whatever_its_seal_says() {
         assert!(judged.starts_with(expected), "{recorded:?}, {is_truncated}: {judged}");
     };
     check(&[], false, "Delete");
-    check(&[PruneTiming::Never], false, "Keep(\"no longer wanted, and kept, as an");
+    check(&[PruneTiming::Never], false, "Keep(Annotated)");
     check(&[PruneTiming::OnConfirmation], false, "Confirm");
     // There are more than have room, and it may be one of them.
     check(&[], true, "Confirm");
-    check(&[PruneTiming::Never], true, "Keep(\"no longer wanted, and kept, as an");
+    check(&[PruneTiming::Never], true, "Keep(Annotated)");
 }
 
 #[test]
@@ -494,7 +486,7 @@ fn what_the_inventory_of_another_process_records_as_kept_stays_until_a_newer_rel
         let judged = judgement(&mut harness, &a);
         assert!(judged.starts_with(expected), "{recorded:?}, {found}: {judged}");
     };
-    let kept = "Keep(\"no longer wanted, and kept, as an";
+    let kept = "Keep(Annotated)";
     check(None, 7, "Delete");
     check(Some(8), 7, kept);
     check(Some(7), 7, kept);

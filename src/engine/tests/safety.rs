@@ -270,7 +270,7 @@ fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_cr
     check(false, Some(4), false);
 }
 
-// Fields that the manifest does not have may let a Job end without a pod. So what rhumb writes to it
+// Fields that the manifest does not have may let a Job end without a pod. So a write of rhumb to it
 // later proves nothing of its end.
 #[test]
 fn a_job_that_somebody_else_created_has_not_ended_whatever_rhumb_has_written_to_it() {

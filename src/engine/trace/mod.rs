@@ -1,12 +1,12 @@
 //! The trace of an engine: each call of it with its effects, a JSON line each.
 //!
-//! A trace has all that the engine was told, so that [`Replay`] builds the same engine from it and
-//! says at which line the effects differ. The driver of the engine writes the lines to a file.
+//! A trace has all that the engine was told. [`Replay`] builds the same engine from it, and says at
+//! which line the effects differ. The driver of the engine writes the lines to a file.
 //!
-//! **Invariant:** no secret is in it. The engine knows no data of Secrets, only hashes of them, and
-//! a trace has keyed stand-ins of these ([`stand_ins`]). In place of the key that seals and hashes,
-//! it has the answers of that (`restart/key_answers.rs`). Findings about manifests are left out, and
-//! so are the words of a root that does not render.
+//! **Invariant:** no secret is in it. The engine knows no data of Secrets, only hashes of them. A
+//! trace has keyed stand-ins of these ([`stand_ins`]). In place of the key that seals and hashes, it
+//! has the answers of that (`restart/key_answers.rs`). Findings about manifests are left out, and so
+//! are the words of a root that does not render.
 
 mod calls;
 mod declarations;

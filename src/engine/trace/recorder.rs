@@ -64,10 +64,10 @@ pub(super) struct TraceLine {
     pub at: Option<Instant>,
     /// The call.
     pub call: TraceCall,
-    /// What it was given.
+    /// The values that it was given.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub given: Value,
-    /// What it gave.
+    /// The effects that it gave.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub effects: Value,
 }
