@@ -45,9 +45,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Notes a place, and a mutant for each of its kinds.
-    fn note(&mut self, span: Span, site: (Range<usize>, Vec<Range<usize>>, Form), kinds: &[String]) {
-        let (range, operands, form) = site;
-        let mut numbers: Vec<Number> = Vec::new();
+    fn note(&mut self, span: Span, mut site: Site, kinds: &[String]) {
         for kind in kinds {
             self.found.mutants.push(Mutant {
                 file: self.path.to_owned(),
@@ -55,10 +53,10 @@ impl Finder<'_> {
                 function: self.functions.last().cloned().unwrap_or_default(),
                 kind: kind.clone(),
             });
-            numbers.push(self.found.mutants.len() as Number);
+            site.numbers.push(self.found.mutants.len() as Number);
         }
-        if !numbers.is_empty() {
-            self.sites.push(Site { range, operands, form, numbers });
+        if !site.numbers.is_empty() {
+            self.sites.push(site);
         }
     }
 
@@ -79,8 +77,7 @@ impl Finder<'_> {
             .map(|value| format!("returns {} at once", if value.is_empty() { "()" } else { value }))
             .collect();
         let inside = block.brace_token.span.open().byte_range().end;
-        let body = Form::Body { values };
-        self.note(signature.ident.span(), (inside..inside, Vec::new(), body), &kinds);
+        self.note(signature.ident.span(), Site::new(inside..inside, Form::Body { values }), &kinds);
         visit::visit_block(self, block);
         self.functions.pop();
     }
@@ -115,7 +112,7 @@ impl Finder<'_> {
             Form::Sum { other, .. } | Form::Assignment { other, .. } => vec![format!("`{own}` to `{other}`")],
             Form::Guard | Form::Arm | Form::Body { .. } => Vec::new(),
         };
-        self.note(binary.op.span(), (range, operands, form), &kinds);
+        self.note(binary.op.span(), Site { operands, ..Site::new(range, form) }, &kinds);
     }
 }
 
@@ -173,7 +170,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if let UnOp::Not(_) = unary.op {
             let start = unary.op.span().byte_range().start;
             let range = start..range_of(&unary.expr).end;
-            self.note(unary.op.span(), (range, Vec::new(), Form::Flip), &["`!` left out".to_owned()]);
+            self.note(unary.op.span(), Site::new(range, Form::Flip), &["`!` left out".to_owned()]);
         }
         visit::visit_expr_unary(self, unary);
     }
@@ -186,13 +183,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 if !has_let(&guarded.guard) {
                     let range = range_of(&guarded.guard);
                     let kinds = ["a guard that always holds", "a guard that never holds"].map(str::to_owned);
-                    self.note(guarded.guard.span(), (range, Vec::new(), Form::Guard), &kinds);
+                    self.note(guarded.guard.span(), Site::new(range, Form::Guard), &kinds);
                 }
                 self.visit_expr(&guarded.guard);
             } else if wildcard.is_some_and(|wildcard| index < wildcard) {
                 let end = range_of(&arm.pat).end;
                 let kinds = [format!("the arm `{}` left out", bare(&text_of(&arm.pat)))];
-                self.note(arm.pat.span(), (end..end, Vec::new(), Form::Arm), &kinds);
+                self.note(arm.pat.span(), Site::new(end..end, Form::Arm), &kinds);
             }
             self.visit_expr(&arm.body);
         }

@@ -52,6 +52,13 @@ pub(crate) struct Site {
     pub(crate) numbers: Vec<Number>,
 }
 
+impl Site {
+    /// Makes a place without operands and without mutants.
+    pub(crate) fn new(range: Range<usize>, form: Form) -> Self {
+        Self { range, operands: Vec::new(), form, numbers: Vec::new() }
+    }
+}
+
 /// The bytes of a rewritten file that mutants have changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Changed {

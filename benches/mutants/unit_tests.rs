@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -15,8 +15,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::site::{Mutant, Number};
 
-/// A test that takes longer counts as slow, and is not waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time that a process has where it waits for something that never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Tests in the first process of a mutant, and the factor from one process to the next.
 const FIRST_CHUNK: usize = 8;
 const CHUNK_FACTOR: usize = 8;
@@ -37,7 +37,7 @@ pub(crate) struct UnitTests {
 #[derive(Clone, Debug)]
 pub(crate) struct TestRecord {
     pub(crate) name: String,
-    /// How long its process takes.
+    /// The processor's time that it takes, which other work on the machine does not change.
     pub(crate) took: Duration,
     /// The mutants that it reaches.
     pub(crate) reached: BTreeSet<Number>,
@@ -66,6 +66,16 @@ enum Ended {
     Late,
 }
 
+/// A process that has ended.
+#[derive(Clone, Debug)]
+struct Run {
+    ended: Ended,
+    /// The test that failed, where it is known.
+    failed: Option<String>,
+    /// The processor's time that it took.
+    took: Duration,
+}
+
 impl UnitTests {
     /// Runs each test alone, and returns those that pass in time; the others are named.
     ///
@@ -78,19 +88,18 @@ impl UnitTests {
         self.share(names.len(), |index| {
             let name = &names[index];
             let notes = self.temporary.join(format!("reached-{index}"));
-            let begun = Instant::now();
-            let ended = self.run(&[name], &[("RHUMB_MUTANTS_REACHED", &notes.to_string_lossy())], PATIENCE);
-            let took = begun.elapsed();
+            let variables = [("RHUMB_MUTANTS_REACHED", &*notes.to_string_lossy())];
+            let Run { ended, took, .. } = self.run(&[name], &variables, longest);
             let bytes = fs::read(&notes).unwrap_or_default();
             let _ = fs::remove_file(&notes);
             if ended == Ended::Failed {
                 println!("it fails without a mutant, and is left out: {name}");
-            } else if took < longest {
+            } else if ended == Ended::Passed && took < longest {
                 let numbers = bytes.chunks_exact(4).filter_map(|chunk| chunk.try_into().ok());
                 let reached = numbers.map(Number::from_le_bytes).collect();
                 locked(&records).push(TestRecord { name: name.clone(), took, reached });
             } else {
-                println!("it takes {:.1} s, and is left out: {name}", took.as_secs_f64());
+                println!("it takes longer, and is left out: {name}");
             }
         });
         let mut records = records.into_inner().unwrap_or_default();
@@ -138,11 +147,11 @@ impl UnitTests {
         while !rest.is_empty() {
             let (chunk, behind) = rest.split_at(size.min(rest.len()));
             let names: Vec<&String> = chunk.iter().map(|test| &test.name).collect();
-            let limit = Duration::from_secs(10) + chunk.iter().map(|test| test.took).sum::<Duration>() * 10;
-            let (ended, killer) = self.run_named(&names, &[("RHUMB_MUTANT", &number.to_string())], limit);
+            let longest = Duration::from_secs(2) + chunk.iter().map(|test| test.took).sum::<Duration>() * 5;
+            let run = self.run(&names, &[("RHUMB_MUTANT", &number.to_string())], longest);
             let killer =
-                chunk.iter().map(|test| test.name.as_str()).find(|name| killer.as_deref() == Some(*name));
-            match ended {
+                chunk.iter().map(|test| test.name.as_str()).find(|name| run.failed.as_deref() == Some(*name));
+            match run.ended {
                 Ended::Failed => return (Verdict::Killed, killer),
                 Ended::Late => return (Verdict::Endless, None),
                 Ended::Passed => {}
@@ -161,20 +170,12 @@ impl UnitTests {
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(ToOwned::to_owned).collect())
     }
 
-    fn run(&self, names: &[&String], variables: &[(&str, &str)], limit: Duration) -> Ended {
-        self.run_named(names, variables, limit).0
-    }
-
-    /// Runs tests in a process of their own until one fails, and returns the name of that one.
-    fn run_named(
-        &self,
-        names: &[&String],
-        variables: &[(&str, &str)],
-        limit: Duration,
-    ) -> (Ended, Option<String>) {
-        // A mutant may ask for memory without end.
+    /// Runs tests in a process of their own, until one fails or they take too long.
+    fn run(&self, names: &[&String], variables: &[(&str, &str)], longest: Duration) -> Run {
+        // A mutant may ask for memory and time without end.
         let child = Command::new("sh")
-            .args(["-c", "ulimit -c 0 -v 16777216; exec \"$0\" \"$@\""])
+            .args(["-c", "ulimit -c 0 && ulimit -v 16777216 && ulimit -S -t \"$1\"; shift; exec \"$@\"", "sh"])
+            .arg((longest.as_secs() + 1).to_string())
             .arg(&self.program)
             .args(["--exact", "--test-threads=1"])
             .args(names)
@@ -190,11 +191,13 @@ impl UnitTests {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn();
-        let Ok(mut child) = child else { return (Ended::Failed, None) };
-        let ended = watch(&mut child, limit);
+        let Ok(mut child) = child else {
+            return Run { ended: Ended::Failed, failed: None, took: Duration::ZERO };
+        };
+        let run = watch(&mut child, PATIENCE + longest * 60);
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
-        ended
+        run
     }
 
     /// Calls a function for each index, in as many threads as there are jobs.
@@ -215,7 +218,7 @@ impl UnitTests {
 }
 
 /// Waits for the first failure, the end or the limit.
-fn watch(child: &mut Child, limit: Duration) -> (Ended, Option<String>) {
+fn watch(child: &mut Child, limit: Duration) -> Run {
     let begun = Instant::now();
     let (sender, lines) = channel();
     if let Some(output) = child.stdout.take() {
@@ -227,27 +230,39 @@ fn watch(child: &mut Child, limit: Duration) -> (Ended, Option<String>) {
             }
         });
     }
-    let mut is_open = true;
+    let mut run = Run { ended: Ended::Late, failed: None, took: Duration::ZERO };
     while begun.elapsed() < limit {
-        if !is_open {
-            std::thread::sleep(Duration::from_millis(5));
-        }
         match lines.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => {
                 let failed = line.strip_suffix(" ... FAILED").and_then(|line| line.strip_prefix("test "));
                 if let Some(name) = failed {
-                    return (Ended::Failed, Some(name.to_owned()));
+                    return Run { ended: Ended::Failed, failed: Some(name.to_owned()), ..run };
                 }
                 continue;
             }
-            Err(RecvTimeoutError::Disconnected) => is_open = false,
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(2)),
             Err(RecvTimeoutError::Timeout) => {}
         }
+        run.took = processor_time(child.id()).unwrap_or(run.took);
         if let Ok(Some(status)) = child.try_wait() {
-            return (if status.success() { Ended::Passed } else { Ended::Failed }, None);
+            run.ended = match status.signal() {
+                Some(signal) if signal == Signal::XCPU.as_raw() => Ended::Late,
+                _ if status.success() => Ended::Passed,
+                _ => Ended::Failed,
+            };
+            return run;
         }
     }
-    (Ended::Late, None)
+    run
+}
+
+/// Returns the processor's time of a process and of its children that have ended.
+fn processor_time(process: u32) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may have blanks and parentheses in it; the times are the 14th to the 17th field.
+    let (_, fields) = text.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(4).map_while(|field| field.parse::<u64>().ok());
+    Some(Duration::from_millis(ticks.sum::<u64>() * 1000 / rustix::param::clock_ticks_per_second()))
 }
 
 /// Locks what threads share; one that panicked leaves it as it was.
