@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,6 +25,8 @@ pub(crate) struct CopiedTree {
     files: Vec<DecisiveFile>,
     /// Where the mutants are in the files of the copy.
     changed: BTreeMap<String, Vec<Changed>>,
+    /// The file of the mutants that do not compile.
+    refusals: PathBuf,
     /// Mutants that do not compile.
     pub(crate) left_out: BTreeSet<Number>,
 }
@@ -48,7 +51,9 @@ impl CopiedTree {
                 write_changed(&root.join(path), &text)?;
             }
         }
-        Ok(Self { root, files, changed: BTreeMap::new(), left_out: BTreeSet::new() })
+        let refusals = folder.join("refused.txt");
+        let left_out = known_refusals(&refusals, &files);
+        Ok(Self { root, files, changed: BTreeMap::new(), refusals, left_out })
     }
 
     /// Builds the unit tests with all mutants that compile, and returns the program.
@@ -79,6 +84,9 @@ impl CopiedTree {
                 return Err(format!("the tests do not compile\n{}", texts.collect::<String>()));
             }
             self.left_out.extend(refused);
+            let numbers = self.left_out.iter().map(|number| format!("{number}\n")).collect::<String>();
+            let text = format!("{}\n{numbers}", state_of(&self.files));
+            write_changed(&self.refusals, text.as_bytes())?;
         }
     }
 
@@ -96,6 +104,23 @@ impl CopiedTree {
         });
         found.map(|place| place.numbers.clone()).unwrap_or_default()
     }
+}
+
+/// Reads the mutants that did not compile in an earlier build of the same files.
+fn known_refusals(path: &Path, files: &[DecisiveFile]) -> BTreeSet<Number> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut lines = text.lines();
+    let is_same = lines.next() == Some(&state_of(files));
+    lines.filter(|_| is_same).filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Returns what tells one state of the files from all others.
+fn state_of(files: &[DecisiveFile]) -> String {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        (&file.path, &file.text).hash(&mut hasher);
+    }
+    hasher.finish().to_string()
 }
 
 /// Runs cargo, and returns the program or the errors.

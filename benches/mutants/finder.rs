@@ -226,3 +226,87 @@ fn has_let(condition: &Expr) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::site::Rewriting;
+
+    #[test]
+    fn each_place_has_the_bugs_of_its_form() {
+        let check = |body: &str, expected: &[&str]| {
+            let mut found = Found::default();
+            found.find("a.rs", &format!("fn f(a: u32, b: u32) -> Never {{ {body} }}")).unwrap();
+            let kinds: Vec<&str> = found.mutants.iter().map(|mutant| mutant.kind.as_str()).collect();
+            assert_eq!(kinds, expected, "{body}");
+        };
+        check("a == b", &["`==` to `!=`"]);
+        check("a != b", &["`!=` to `==`"]);
+        check("a < b", &["`<` to `<=`", "`<` to `>`"]);
+        check("a >= b", &["`>=` to `>`", "`>=` to `<=`"]);
+        check("c && d", &["`&&` to `||`"]);
+        check("if let Some(x) = c && !d {}", &["`!` left out"]);
+        check("a + b", &["`+` to `-`"]);
+        check("a -= b;", &["`-=` to `+=`"]);
+        check("a * b", &[]);
+        check("match a { 1 => b, 2 => a, _ => 0 }", &["the arm `1` left out", "the arm `2` left out"]);
+        check("match a { 1 if c => b, _ => 0 }", &["a guard that always holds", "a guard that never holds"]);
+        check("match a { Some(_) => b, None => 0 }", &[]);
+        check("assert!(a == b)", &[]);
+    }
+
+    #[test]
+    fn a_function_returns_what_its_type_evidently_has_and_its_body_does_not_say() {
+        let check = |text: &str, expected: &[&str]| {
+            let mut found = Found::default();
+            found.find("a.rs", text).unwrap();
+            let kinds: Vec<&str> = found.mutants.iter().map(|mutant| mutant.kind.as_str()).collect();
+            assert_eq!(kinds, expected, "{text}");
+        };
+        check("fn f() { g(); }", &["returns () at once"]);
+        check("fn f() {}", &[]);
+        check("fn f() -> bool { g() }", &["returns true at once", "returns false at once"]);
+        check("fn f() -> bool { true }", &["returns false at once"]);
+        check(
+            "fn f() -> Option<u8> { g() }",
+            &["returns None at once", "returns Some(0) at once", "returns Some(1) at once"],
+        );
+        check("fn f() -> Result<(), E> { g() }", &["returns Ok(()) at once"]);
+        check("fn f() -> String { g() }", &[]);
+        check("const fn f() -> bool { g() }", &[]);
+        check("#[cfg(test)] fn f() -> bool { g() }", &[]);
+        check("impl Display for A { fn f() -> bool { g() } }", &[]);
+    }
+
+    #[test]
+    fn each_bug_stands_behind_the_switch() {
+        let check = |body: &str, expected: &str| {
+            let text = format!("fn f() -> Never {{ {body} }}");
+            let sites = Found::default().find("a.rs", &text).unwrap();
+            let none = BTreeSet::new();
+            let written =
+                Rewriting::new(&text, &sites, &none).written.replace("crate::mutant_switch::is_on", "on");
+            assert_eq!(written, format!("fn f() -> Never {{ {expected} }}"), "{body}");
+            let all: BTreeSet<Number> = (1..10).collect();
+            assert_eq!(Rewriting::new(&text, &sites, &all).written, text, "none of them compiles");
+        };
+        check("a == b", "(on(1) != (a == b))");
+        check("!a && b", "(on(1) != ((on(1) != ((on(2) != (!a)))) && (on(1) != (b))))");
+        check(
+            "a < b",
+            "(match (&(a), &(b)) { (left, right) => if on(1) { left <= right } else if on(2) { left > right } \
+             else { left < right } })",
+        );
+        check(
+            "a + 1",
+            "(match ((a), (1)) { (left, right) => if on(1) { left - right } else { left + right } })",
+        );
+        check("a += 1;", "(if on(1) { a -= (1) } else { a += (1) });");
+        check(
+            "match a { 1 if c => 2, 3 => 4, _ => 5 }",
+            "match a { 1 if (on(1) || (!on(2) && (c))) => 2, 3 if !on(3) => 4, _ => 5 }",
+        );
+    }
+}

@@ -6,6 +6,7 @@
 mod areas;
 mod copied_tree;
 mod finder;
+mod journal;
 mod options;
 mod site;
 mod table;
@@ -49,7 +50,7 @@ fn count(options: &Options) -> Result<(), String> {
     let mut tree = CopiedTree::new(&folder, files)?;
     let program = tree.build(&found.mutants, options.jobs)?;
     let root = tree.root.clone();
-    let unit_tests = UnitTests { program, root, temporary: folder.join("temporary"), jobs: options.jobs };
+    let unit_tests = UnitTests { program, root, folder: folder.clone(), jobs: options.jobs };
     let tests = unit_tests.record(options.longest_test)?;
     println!("{} tests take less than {} s", tests.len(), options.longest_test.as_secs());
     let asked = table::asked_for(options.again.as_deref())?;
@@ -57,13 +58,13 @@ fn count(options: &Options) -> Result<(), String> {
         .into_iter()
         .filter(|(_, mutant)| asked.as_ref().is_none_or(|lines| lines.contains(&table::line_of(mutant))))
         .partition(|(number, _)| tree.left_out.contains(number));
-    let verdicts = unit_tests.judge(&chosen, &tests);
+    let verdicts = unit_tests.judge(&chosen, &tests)?;
     let mut judged: Vec<(&Mutant, Verdict)> =
         chosen.iter().map(|(_, mutant)| *mutant).zip(verdicts).collect();
     judged.extend(left_out.iter().map(|(_, mutant)| (*mutant, Verdict::NotCompiled)));
     table::write(&folder, &judged)?;
     print!("{}", table::table(&judged));
-    let _ = fs::remove_dir_all(folder.join("temporary"));
+    let _ = fs::remove_dir_all(unit_tests.temporary());
     Ok(())
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn write(folder: &Path, judged: &[(&Mutant, Verdict)]) -> Result<(), 
     let is_missed = |verdict: &Verdict| matches!(verdict, Verdict::Survived | Verdict::NotReached);
     let (mut all, mut missed) = (String::new(), String::new());
     for (mutant, verdict) in judged {
-        let line = format!("{}\t{}\n", line_of(mutant), word_of(*verdict));
+        let line = format!("{}\t{}\n", line_of(mutant), verdict.word());
         all.push_str(&line);
         if is_missed(verdict) {
             missed.push_str(&line);
@@ -77,14 +77,4 @@ fn row(text: &mut String, name: &str, verdicts: &[Verdict]) {
     let killed = count(Verdict::Killed) + count(Verdict::Endless);
     let share = killed as f64 * 100.0 / all.max(1) as f64;
     let _ = writeln!(text, "| {name} | {all} | {killed} | {share:.1} | {} |", count(Verdict::NotReached));
-}
-
-fn word_of(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Killed => "killed",
-        Verdict::Endless => "endless",
-        Verdict::Survived => "survived",
-        Verdict::NotReached => "not reached",
-        Verdict::NotCompiled => "not compiled",
-    }
 }

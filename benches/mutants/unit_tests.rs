@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::journal::Journal;
 use crate::site::{Mutant, Number};
 
 /// The time that a process has where it waits for something that never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The processor's time after which a test is not waited for where the mutants that it reaches are found.
+const LONGEST_RECORD: Duration = Duration::from_secs(4);
 /// Tests in the first process of a mutant, and the factor from one process to the next.
 const FIRST_CHUNK: usize = 8;
 const CHUNK_FACTOR: usize = 8;
@@ -27,8 +30,8 @@ pub(crate) struct UnitTests {
     pub(crate) program: PathBuf,
     /// The package's root, where the tests run.
     pub(crate) root: PathBuf,
-    /// For what tests leave behind.
-    pub(crate) temporary: PathBuf,
+    /// The folder of the journals, and of what tests leave behind.
+    pub(crate) folder: PathBuf,
     /// Processes at a time.
     pub(crate) jobs: usize,
 }
@@ -37,6 +40,7 @@ pub(crate) struct UnitTests {
 #[derive(Clone, Debug)]
 pub(crate) struct TestRecord {
     pub(crate) name: String,
+    ended: Ended,
     /// The processor's time that it takes, which other work on the machine does not change.
     pub(crate) took: Duration,
     /// The mutants that it reaches.
@@ -56,6 +60,44 @@ pub(crate) enum Verdict {
     NotReached,
     /// It does not compile.
     NotCompiled,
+}
+
+impl TestRecord {
+    /// Returns it as a result of the journal.
+    fn text(&self) -> String {
+        let reached: Vec<String> = self.reached.iter().map(ToString::to_string).collect();
+        format!("{:?} {} {}", self.ended, self.took.as_millis(), reached.join(","))
+    }
+
+    fn parse(name: &str, text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let word = words.next()?;
+        let ended = [Ended::Passed, Ended::Failed, Ended::Late]
+            .into_iter()
+            .find(|ended| format!("{ended:?}") == word)?;
+        let took = Duration::from_millis(words.next()?.parse().ok()?);
+        let reached = words.next()?.split(',').filter_map(|number| number.parse().ok()).collect();
+        Some(Self { name: name.to_owned(), ended, took, reached })
+    }
+}
+
+impl Verdict {
+    const ALL: [Self; 5] = [Self::Killed, Self::Endless, Self::Survived, Self::NotReached, Self::NotCompiled];
+
+    /// Returns the word of the tables.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Endless => "endless",
+            Self::Survived => "survived",
+            Self::NotReached => "not reached",
+            Self::NotCompiled => "not compiled",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.word() == word)
+    }
 }
 
 /// The end of a process.
@@ -81,23 +123,23 @@ impl UnitTests {
     ///
     /// # Errors
     ///
-    /// Fails if the program cannot list its tests.
+    /// Fails if the program cannot list its tests, or if the disk fails.
     pub(crate) fn record(&self, longest: Duration) -> Result<Vec<TestRecord>, String> {
         let names = self.names()?;
+        let journal = Journal::open(&self.folder.join("tests.tsv"), &self.program)?;
         let records = Mutex::new(Vec::new());
         self.share(names.len(), |index| {
             let name = &names[index];
-            let notes = self.temporary.join(format!("reached-{index}"));
-            let variables = [("RHUMB_MUTANTS_REACHED", &*notes.to_string_lossy())];
-            let Run { ended, took, .. } = self.run(&[name], &variables, longest);
-            let bytes = fs::read(&notes).unwrap_or_default();
-            let _ = fs::remove_file(&notes);
-            if ended == Ended::Failed {
+            let record = journal.result_of(name).and_then(|text| TestRecord::parse(name, text));
+            let record = record.unwrap_or_else(|| {
+                let record = self.record_one(name);
+                journal.note(name, &record.text());
+                record
+            });
+            if record.ended == Ended::Failed {
                 println!("it fails without a mutant, and is left out: {name}");
-            } else if ended == Ended::Passed && took < longest {
-                let numbers = bytes.chunks_exact(4).filter_map(|chunk| chunk.try_into().ok());
-                let reached = numbers.map(Number::from_le_bytes).collect();
-                locked(&records).push(TestRecord { name: name.clone(), took, reached });
+            } else if record.ended == Ended::Passed && record.took < longest {
+                locked(&records).push(record);
             } else {
                 println!("it takes longer, and is left out: {name}");
             }
@@ -107,13 +149,35 @@ impl UnitTests {
         Ok(records)
     }
 
+    /// Runs a test without any mutant.
+    fn record_one(&self, name: &String) -> TestRecord {
+        let notes = self.temporary().join(format!("reached-{}", name.replace("::", "-")));
+        let variables = [("RHUMB_MUTANTS_REACHED", &*notes.to_string_lossy())];
+        let Run { ended, took, .. } = self.run(&[name], &variables, LONGEST_RECORD);
+        let bytes = fs::read(&notes).unwrap_or_default();
+        let _ = fs::remove_file(&notes);
+        let numbers = bytes.chunks_exact(4).filter_map(|chunk| chunk.try_into().ok());
+        let reached = numbers.map(Number::from_le_bytes).collect();
+        TestRecord { name: name.clone(), ended, took, reached }
+    }
+
     /// Runs each mutant against the tests that reach it, and returns the verdicts in their order.
-    pub(crate) fn judge(&self, mutants: &[(Number, &Mutant)], tests: &[TestRecord]) -> Vec<Verdict> {
+    pub(crate) fn judge(
+        &self,
+        mutants: &[(Number, &Mutant)],
+        tests: &[TestRecord],
+    ) -> Result<Vec<Verdict>, String> {
+        let journal = Journal::open(&self.folder.join("verdicts.tsv"), &self.program)?;
         let verdicts = Mutex::new(vec![Verdict::NotReached; mutants.len()]);
         let kills: Mutex<BTreeMap<(&str, &str), usize>> = Mutex::default();
         let done = AtomicUsize::new(0);
         self.share(mutants.len(), |index| {
             let (number, mutant) = mutants[index];
+            let name = number.to_string();
+            if let Some(verdict) = journal.result_of(&name).and_then(Verdict::parse) {
+                locked(&verdicts)[index] = verdict;
+                return;
+            }
             let mut reaching: Vec<&TestRecord> =
                 tests.iter().filter(|test| test.reached.contains(&number)).collect();
             {
@@ -129,12 +193,13 @@ impl UnitTests {
                 *locked(&kills).entry((mutant.file.as_str(), killer)).or_default() += 1;
             }
             locked(&verdicts)[index] = verdict;
+            journal.note(&name, verdict.word());
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_multiple_of(100) {
                 println!("{count} of {}", mutants.len());
             }
         });
-        verdicts.into_inner().unwrap_or_default()
+        Ok(verdicts.into_inner().unwrap_or_default())
     }
 
     /// Runs a mutant, and returns a test that killed it where it is known.
@@ -162,6 +227,11 @@ impl UnitTests {
         (Verdict::Survived, None)
     }
 
+    /// Returns the folder of what tests leave behind.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder.join("temporary")
+    }
+
     /// Returns the names of all tests.
     fn names(&self) -> Result<Vec<String>, String> {
         let output = Command::new(&self.program).args(["--list", "--format", "terse"]).output();
@@ -174,7 +244,11 @@ impl UnitTests {
     fn run(&self, names: &[&String], variables: &[(&str, &str)], longest: Duration) -> Run {
         // A mutant may ask for memory and time without end.
         let child = Command::new("sh")
-            .args(["-c", "ulimit -c 0 && ulimit -v 16777216 && ulimit -S -t \"$1\"; shift; exec \"$@\"", "sh"])
+            .args([
+                "-c",
+                "ulimit -c 0 && ulimit -v 16777216 && ulimit -S -t \"$1\"; shift; exec \"$@\"",
+                "sh",
+            ])
             .arg((longest.as_secs() + 1).to_string())
             .arg(&self.program)
             .args(["--exact", "--test-threads=1"])
@@ -184,7 +258,7 @@ impl UnitTests {
             .env("INSTA_UPDATE", "no")
             .env("PROPTEST_RNG_SEED", "1")
             .env("RUST_BACKTRACE", "0")
-            .env("TMPDIR", &self.temporary)
+            .env("TMPDIR", self.temporary())
             .current_dir(&self.root)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
