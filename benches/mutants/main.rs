@@ -1,5 +1,5 @@
-//! Counts the small bugs that the unit tests notice, in the code that decides about deletion, budget
-//! and rollback.
+//! Counts the small bugs that the unit tests notice, in the code that decides about deletion,
+//! budget and rollback.
 //!
 //! All bugs are in one build, each behind a switch that a variable of the environment turns.
 

@@ -18,7 +18,7 @@ use crate::site::{Mutant, Number};
 
 /// The time that a process has where it waits for something that never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The processor's time after which a test is not waited for where the mutants that it reaches are found.
+/// The processor's time after which a test without a mutant is not waited for.
 const LONGEST_RECORD: Duration = Duration::from_secs(4);
 /// Tests in the first process of a mutant, and the factor from one process to the next.
 const FIRST_CHUNK: usize = 8;
