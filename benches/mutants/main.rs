@@ -62,7 +62,8 @@ fn count(options: &Options) -> Result<(), String> {
     let mut judged: Vec<(&Mutant, Verdict)> =
         chosen.iter().map(|(_, mutant)| *mutant).zip(verdicts).collect();
     judged.extend(left_out.iter().map(|(_, mutant)| (*mutant, Verdict::NotCompiled)));
-    table::write(&folder, &judged)?;
+    let list = if asked.is_some() { "again.tsv" } else { "mutants.tsv" };
+    table::write(&folder, list, &judged)?;
     print!("{}", table::table(&judged));
     let _ = fs::remove_dir_all(unit_tests.temporary());
     Ok(())

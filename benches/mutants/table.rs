@@ -26,12 +26,13 @@ pub(crate) fn asked_for(list: Option<&Path>) -> Result<Option<BTreeSet<String>>,
     Ok(Some(lines.collect()))
 }
 
-/// Writes all mutants, and those that no test noticed, each with its verdict.
+/// Writes the mutants into a list of this name, and those that no test noticed into another one,
+/// each with its verdict.
 ///
 /// # Errors
 ///
 /// Fails where the disk does.
-pub(crate) fn write(folder: &Path, judged: &[(&Mutant, Verdict)]) -> Result<(), String> {
+pub(crate) fn write(folder: &Path, name: &str, judged: &[(&Mutant, Verdict)]) -> Result<(), String> {
     let is_missed = |verdict: &Verdict| matches!(verdict, Verdict::Survived | Verdict::NotReached);
     let (mut all, mut missed) = (String::new(), String::new());
     for (mutant, verdict) in judged {
@@ -41,7 +42,7 @@ pub(crate) fn write(folder: &Path, judged: &[(&Mutant, Verdict)]) -> Result<(), 
             missed.push_str(&line);
         }
     }
-    for (name, text) in [("mutants.tsv", all), ("missed.tsv", missed)] {
+    for (name, text) in [(name, all), ("missed.tsv", missed)] {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
