@@ -24,12 +24,10 @@ bench *flags:
 faults *flags:
     cargo bench --bench faults -- {{ flags }}
 
-# The files that decide what is deleted, what may roll out, and what goes back
-decisive := "-f 'src/engine/{deletion,decide,orders}/*.rs' -f 'src/engine/rollout/**/*.rs' -f 'src/engine/{lease_shares,state}.rs' -f 'src/daemon/{inventory,leases}.rs'"
-
-# Small bugs planted one at a time in what decides; the tests of `engine` and `daemon` alone look for them
-mutants *flags=decisive:
-    cargo mutants --no-shuffle {{ flags }}
+# Small bugs in what decides about deletion, budget and rollback, and the tests that notice them: one build for all.
+# `just mutants --list` names them; `just mutants --file prune_guard` takes a part
+mutants *flags:
+    cargo run --quiet --package mutants -- {{ flags }}
 
 # Readers of texts that others write, for an hour each; `just fuzz ledger_texts` runs one
 fuzz target="fuzz_tests":

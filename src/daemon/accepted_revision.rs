@@ -86,6 +86,7 @@ pub(super) async fn with_anchor(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::inventory::{InventoryState, InventoryStore};
 
     fn inventory(accepted: &str, confirmed: &str) -> InventoryObject {
         let mut inventory = InventoryObject::default();
@@ -128,5 +129,26 @@ mod tests {
         record(&mut inventory, Some(&b));
         assert!(is_recorded(Some(&inventory), Some(&b)));
         assert_eq!(confirmed_revision(&inventory), None);
+    }
+
+    #[test]
+    fn a_source_has_its_accepted_revision_once_its_inventory_as_last_read_records_it() {
+        let (a, b) = (Revision::new(&"a".repeat(40)), Revision::new(&"b".repeat(40)));
+        let check = |inventory: InventoryState, accepted: Option<&Revision>, expected: bool| {
+            let store = InventoryStore {
+                inventory,
+                accepted_revision: accepted.cloned(),
+                ..InventoryStore::default()
+            };
+            assert_eq!(store.has_accepted_revision(), expected, "{:?} {accepted:?}", store.inventory);
+        };
+        let recorded = || InventoryState::Present(inventory(a.as_str(), ""));
+        check(recorded(), Some(&a), true);
+        check(recorded(), Some(&b), false);
+        check(InventoryState::Unread, Some(&a), false);
+        check(InventoryState::Absent, Some(&a), false);
+        // Its commits need no signature.
+        check(recorded(), None, true);
+        check(InventoryState::Unread, None, true);
     }
 }

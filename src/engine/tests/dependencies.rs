@@ -272,3 +272,32 @@ fn what_waits_for_its_wave_is_due_with_what_needs_it_in_an_earlier_one() {
     check(1, &needs, None, false);
     check(1, &needs, Some(WaitTopic::Waves(super::world::SECOND)), false);
 }
+
+// Else the two would wait for each other for ever.
+#[test]
+fn an_object_comes_in_the_wave_of_whoever_waits_for_it() {
+    let (first, env, web) = (config("first"), config("env"), workload("web"));
+    let check = |wave: i32, needs: &[ObjectId], expected: Option<Reason>| {
+        let of_wave = |id: &ObjectId, wave: i32| {
+            let mut one = (*desired(id, 1, id.name())).clone();
+            one.wave = wave;
+            one
+        };
+        let mut waiter = of_wave(&web, wave);
+        waiter.needs = needs.into();
+        let wanted = [of_wave(&first, 1), of_wave(&env, 2), waiter].map(SharedDesiredObject::from);
+        let files = wanted.each_ref().map(|one| (one.id.name(), Some(one.clone())));
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &files));
+        harness.engine.wakes.begin_wait(&web, WaitTopic::Object(env.clone()));
+        let found = harness.engine.dependency_blocker(super::world::FIRST, &wanted[1]);
+        assert_eq!(found, expected, "{wave} {needs:?}");
+    };
+    let needs = [env.clone()];
+    check(0, &needs, None);
+    check(1, &needs, None);
+    check(2, &needs, Some(Reason::Wave(1, first.clone())));
+    check(3, &needs, Some(Reason::Wave(1, first.clone())));
+    // It waits for another reason.
+    check(0, &[], Some(Reason::Wave(0, web.clone())));
+}

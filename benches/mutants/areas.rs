@@ -1,0 +1,37 @@
+//! The code that decides what is deleted, what may roll out, and what goes back.
+
+/// A row of the table.
+#[derive(Debug)]
+pub(crate) struct Area {
+    /// Its name in the table.
+    pub(crate) name: &'static str,
+    /// Folders, with a `/` at the end, and files.
+    places: &'static [&'static str],
+}
+
+/// All rows. A file belongs to the first one that names it.
+pub(crate) const AREAS: [Area; 7] = [
+    Area { name: "deletion: `engine/deletion`", places: &["src/engine/deletion/"] },
+    Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
+    Area { name: "rollouts, budget: the rest of `engine/rollout`", places: &["src/engine/rollout/"] },
+    Area { name: "one object: `engine/decide`", places: &["src/engine/decide/"] },
+    Area { name: "orders and holds: `engine/orders`", places: &["src/engine/orders/"] },
+    Area {
+        name: "facts, shares by Lease: two files of `engine`",
+        places: &["src/engine/lease_shares.rs", "src/engine/state.rs"],
+    },
+    Area {
+        name: "inventory, Leases: `daemon`",
+        places: &["src/daemon/inventory.rs", "src/daemon/inventory/", "src/daemon/leases.rs"],
+    },
+];
+
+/// Returns the index of the area that a file belongs to; none for a file of tests and for one that
+/// decides nothing.
+pub(crate) fn area_of(path: &str) -> Option<usize> {
+    let is_test =
+        path.split('/').any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"));
+    let holds = |place: &&str| if place.ends_with('/') { path.starts_with(*place) } else { path == *place };
+    let is_rust = path.strip_suffix(".rs").is_some();
+    AREAS.iter().position(|area| is_rust && !is_test && area.places.iter().any(|place| holds(&place)))
+}
