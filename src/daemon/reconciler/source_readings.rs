@@ -1,4 +1,7 @@
 //! The reports of sources and discovery, and the watches that follow from them.
+//!
+//! `record_reading` hands a reading over as `Input::Read`. `Engine::set_reading` in
+//! `src/engine/state.rs` takes it, and marks the keys that the next turn decides about.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,4 +1,7 @@
 //! Carries the decisions of a turn out on the cluster, by the tasks of the loop.
+//!
+//! Each task runs a function of `src/daemon/executor.rs`. That of a write ends with
+//! `LoopEvent::ActionDone`, which `finish_action` in `reconciler/dispatch.rs` takes.
 
 use std::time::Instant;
 
