@@ -84,7 +84,8 @@ impl CopiedTree {
                 return Err(format!("the tests do not compile\n{}", texts.collect::<String>()));
             }
             self.left_out.extend(refused);
-            let numbers = self.left_out.iter().map(|number| format!("{number}\n")).collect::<String>();
+            let numbers =
+                self.left_out.iter().fold(String::new(), |text, number| text + &format!("{number}\n"));
             let text = format!("{}\n{numbers}", state_of(&self.files));
             write_changed(&self.refusals, text.as_bytes())?;
         }

@@ -67,7 +67,7 @@ impl Finder<'_> {
             return;
         }
         self.functions.push(signature.ident.to_string());
-        let own = block.stmts.iter().map(|statement| text_of(statement)).collect::<Vec<_>>().join(" ");
+        let own = block.stmts.iter().map(text_of).collect::<Vec<_>>().join(" ");
         let values: Vec<String> = values_of(&signature.output)
             .into_iter()
             .filter(|value| !own.is_empty() && bare(value) != bare(&own))

@@ -33,7 +33,8 @@ impl Journal {
             known.extend(pairs.map(|(name, result)| (name.to_owned(), result.to_owned())));
         }
         let mut file = File::create(path).map_err(failed)?;
-        let lines = known.iter().map(|(name, result)| format!("{name}\t{result}\n")).collect::<String>();
+        let lines =
+            known.iter().fold(String::new(), |text, (name, result)| text + &format!("{name}\t{result}\n"));
         file.write_all(format!("{head}\n{lines}").as_bytes()).map_err(failed)?;
         Ok(Self { known, file: Mutex::new(file) })
     }

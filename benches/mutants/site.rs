@@ -1,6 +1,7 @@
 //! A place in the code with its mutants, and the code with all of them behind the switch.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 /// The number by which a process is told to run a mutant; 0 is none.
@@ -104,6 +105,11 @@ impl<'a> Rewriting<'a> {
         self.push(at..range.end);
     }
 
+    fn write(&mut self, code: fmt::Arguments<'_>) {
+        // A text takes everything.
+        let _ = self.written.write_fmt(code);
+    }
+
     fn push(&mut self, range: Range<usize>) {
         self.written.push_str(&self.text[range]);
     }
@@ -161,14 +167,7 @@ impl<'a> Rewriting<'a> {
                 self.written.push_str(")))");
             }
             Form::Assignment { operator, other } => {
-                self.written.push_str(&format!("(if {} {{ ", switch(first)));
-                for (sign, end) in [(other, " } else { "), (operator, " })")] {
-                    let place = site.operands[0].clone();
-                    self.push(place);
-                    self.written.push_str(&format!(" {sign} "));
-                    self.copy_part(&site.operands[1], inside);
-                    self.written.push_str(end);
-                }
+                self.assign(site, inside, &switch(first), [other, operator]);
             }
             Form::Guard => {
                 let [always, never] = [0, 1].map(|position| {
@@ -179,35 +178,45 @@ impl<'a> Rewriting<'a> {
                 self.copy_part(&site.range, inside);
                 self.written.push_str("))");
             }
-            Form::Arm => self.written.push_str(&format!(" if !{}", switch(first))),
-            Form::Body { values } => {
-                for (position, number) in &live {
-                    let start = self.written.len();
-                    self.written.push_str(&format!(
-                        " if {} {{ return {}; }}",
-                        switch(*number),
-                        values[*position]
-                    ));
-                    self.changed.push(Changed { range: start..self.written.len(), numbers: vec![*number] });
-                }
-            }
+            Form::Arm => self.write(format_args!(" if !{}", switch(first))),
+            Form::Body { values } => self.return_early(&live, values),
         }
         let numbers = live.iter().map(|(_, number)| *number).collect();
         self.changed.push(Changed { range: begin..self.written.len(), numbers });
+    }
+
+    /// Writes an assignment by one operator where the switch is on, and by the other where it is not.
+    fn assign(&mut self, site: &Site, inside: &[usize], on: &str, operators: [&str; 2]) {
+        self.write(format_args!("(if {on} {{ "));
+        for (operator, end) in operators.into_iter().zip([" } else { ", " })"]) {
+            self.push(site.operands[0].clone());
+            self.write(format_args!(" {operator} "));
+            self.copy_part(&site.operands[1], inside);
+            self.written.push_str(end);
+        }
+    }
+
+    /// Writes a return of each value, behind its switch.
+    fn return_early(&mut self, live: &[(usize, Number)], values: &[String]) {
+        for (position, number) in live {
+            let start = self.written.len();
+            self.write(format_args!(" if {} {{ return {}; }}", switch(*number), values[*position]));
+            self.changed.push(Changed { range: start..self.written.len(), numbers: vec![*number] });
+        }
     }
 
     /// Evaluates both operands, once.
     fn open_operands(&mut self, site: &Site, inside: &[usize], reference: &str) {
         self.written.push_str(&format!("(match ({reference}"));
         self.copy_part(&site.operands[0], inside);
-        self.written.push_str(&format!(", {reference}"));
+        self.write(format_args!(", {reference}"));
         self.copy_part(&site.operands[1], inside);
         self.written.push_str(") { (left, right) => ");
     }
 
     fn alternative(&mut self, number: Number, code: &str) {
         let start = self.written.len();
-        self.written.push_str(&format!("if {} {{ {code} }} else ", switch(number)));
+        self.write(format_args!("if {} {{ {code} }} else ", switch(number)));
         self.changed.push(Changed { range: start..self.written.len(), numbers: vec![number] });
     }
 }

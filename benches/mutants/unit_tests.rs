@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::site::{Mutant, Number};
 
 /// The time that a process has where it waits for something that never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MIN_TIME_LIMIT: Duration = Duration::from_mins(1);
 /// The processor's time after which a test without a mutant is not waited for.
 const LONGEST_RECORD: Duration = Duration::from_secs(4);
 /// Tests in the first process of a mutant, and the factor from one process to the next.
@@ -268,7 +268,7 @@ impl UnitTests {
         let Ok(mut child) = child else {
             return Run { ended: Ended::Failed, failed: None, took: Duration::ZERO };
         };
-        let run = watch(&mut child, PATIENCE + longest * 60);
+        let run = watch(&mut child, MIN_TIME_LIMIT + longest * 60);
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
         run
