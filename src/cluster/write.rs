@@ -84,7 +84,14 @@ impl Cluster {
             body,
             precondition: PreconditionFields::new(precondition, PatchMode::Real, &on)?,
         };
-        let answer = self.send_patch(kind, id, &content, force, PatchMode::Real).await?;
+        let answer = match self.send_patch(kind, id, &content, force, PatchMode::Real).await {
+            Err(refusal) if *precondition == Precondition::Absent && is_version_refused(&refusal) => {
+                // Fields of others with other values are a conflict still.
+                let content = ConditionalBody { body, precondition: PreconditionFields::default() };
+                self.send_patch(kind, id, &content, ApplyForce::Unforced, PatchMode::Real).await?
+            }
+            answer => answer?,
+        };
         let seen = LiveDecoder::new(kind, self.interner(), WireForm::Full).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
@@ -198,6 +205,19 @@ impl Cluster {
     }
 }
 
+/// Returns whether a creation is refused for the version that it names. The storage of an aggregated
+/// API server may take none for a new object.
+fn is_version_refused(refusal: &ClusterError) -> bool {
+    let is_named = |text: &str| text.to_ascii_lowercase().contains("resourceversion");
+    match refusal.fault() {
+        ClusterFault::Server { message, .. } => is_named(message),
+        ClusterFault::Invalid { message, fields } => {
+            is_named(message) || fields.iter().any(|invalid| is_named(&invalid.field))
+        }
+        _ => false,
+    }
+}
+
 /// Reads the answer to a delete. Only an object that waits for something has a deletionTimestamp:
 /// one that is gone comes back as it was last, or as a `Status`.
 fn delete_result(answer: &ApiResponse) -> DeleteResult {
@@ -230,6 +250,7 @@ pub(super) fn exact_version(rv: ResourceVersion, on: &CallSubject) -> Result<Str
 }
 
 /// A precondition in the fields that carry it.
+#[derive(Default)]
 struct PreconditionFields<'a> {
     uid: Option<&'a Uid>,
     version: Option<String>,

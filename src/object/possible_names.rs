@@ -7,7 +7,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::ContentHash;
+use super::serial::DIGEST_MARK;
 
 /// The most words that are kept of one root, and the most bytes of them together.
 const MAX_INDEXED_WORDS: usize = 100_000;
@@ -43,6 +46,32 @@ impl PossibleNames {
     }
 }
 
+/// The form of any name in a trace.
+const ANY_NAME_WORD: &str = "any";
+
+/// A trace has a digest of the words. They may be of a Secret.
+impl Serialize for PossibleNames {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Any => serializer.serialize_str(ANY_NAME_WORD),
+            Self::Words(words) => serializer.serialize_str(&words.digest_text()),
+        }
+    }
+}
+
+/// Returns names that are known by their digest alone. Equal ones have equal digests.
+impl<'de> Deserialize<'de> for PossibleNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == ANY_NAME_WORD {
+            return Ok(Self::Any);
+        }
+        let bytes = text.len();
+        let words = BTreeSet::from([text.into_boxed_str()]);
+        Ok(Self::Words(Arc::new(NameWords { words, bytes })))
+    }
+}
+
 /// The words of some files, in small letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NameWords {
@@ -71,6 +100,15 @@ impl NameWords {
     /// Returns the words, with a blank between two.
     pub(crate) fn to_text(&self) -> String {
         self.words.iter().map(|word| &**word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the digest of the words, with its mark. No word has the mark, so that words out of a
+    /// trace are known by it.
+    fn digest_text(&self) -> String {
+        match self.words.first().filter(|word| word.starts_with(DIGEST_MARK)) {
+            Some(digest) => String::from(&**digest),
+            None => format!("{DIGEST_MARK}{}", ContentHash::hash_bytes(self.to_text().as_bytes())),
+        }
     }
 
     fn can_form(&self, name: &str) -> bool {
@@ -117,7 +155,6 @@ pub(crate) struct UnrenderedRoot {
     /// objects begin with it.
     pub path: Arc<str>,
     /// The names that its objects may have.
-    #[serde(skip)]
     pub names: PossibleNames,
 }
 

@@ -78,6 +78,43 @@ async fn an_apply_carries_manager_strictness_and_precondition() {
     check(&asked[3], "", json!({ "name": "a", "resourceVersion": "1" }));
 }
 
+// The storage of an aggregated API server may refuse a new object that names a version.
+#[tokio::test]
+async fn a_creation_that_is_refused_for_its_version_is_sent_without_one_and_no_other_write_is() {
+    async fn check(precondition: &Precondition, code: u16, message: &str, field: &str, is_created: bool) {
+        let causes = json!([{ "reason": "FieldValueInvalid", "message": message, "field": field }]);
+        let refusal =
+            json!({ "kind": "Status", "code": code, "message": message, "details": { "causes": causes } });
+        let fake = FakeApiServer::start(move |number, _| match number {
+            0 => ScriptedReply::Complete(code, "", refusal.to_string()),
+            _ => ScriptedReply::Complete(201, "", object("a").to_string()),
+        })
+        .await;
+        let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+        let applied =
+            fake.cluster.apply(&config_maps(), &id("a"), &body, precondition, ApplyForce::Unforced).await;
+        assert_eq!(applied.is_ok_and(|applied| applied.created), is_created, "{code} {message}");
+        let asked = fake.asked();
+        assert_eq!(asked.len(), if is_created { 2 } else { 1 }, "{code} {message}");
+        let Some(again) = asked.get(1) else { return };
+        let sent: Value = serde_json::from_str(&again.body).unwrap();
+        assert_eq!(sent["metadata"], json!({ "name": "a" }));
+        assert!(!again.path.contains("force"), "{}", again.path);
+    }
+    let absent = Precondition::Absent;
+    let unwanted =
+        "error with field Metadata.ResourceVersion = '1' (field must not be set for a Create request)";
+    check(&absent, 500, unwanted, "", true).await;
+    check(&absent, 500, "resourceVersion should not be set on objects to be created", "", true).await;
+    check(&absent, 422, "field must not be set for a Create request", "Metadata.ResourceVersion", true).await;
+    check(&absent, 500, "etcdserver: request timed out", "", false).await;
+    check(&absent, 422, "must be at least 1", "spec.replicas", false).await;
+    // An object is there: it is looked up again.
+    let conflict = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified";
+    check(&absent, 409, conflict, "", false).await;
+    check(&Precondition::Uid(uid()), 500, unwanted, "", false).await;
+}
+
 #[tokio::test]
 async fn a_write_to_a_version_that_cannot_be_named_is_refused_unsent() {
     let fake = FakeApiServer::start(|_, _| ok(&object("a"))).await;

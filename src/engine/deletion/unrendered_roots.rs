@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
@@ -17,23 +19,29 @@ impl Engine {
     pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
         let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
-        unrendered_doubt(id, origin, &self.sources[source].unrendered)
+        let can_be_named = |root: &UnrenderedRoot| {
+            let question = || json!({ "id": id, "root": root.path, "names": root.names });
+            self.answer_for_trace(question, || root.names.can_be_named(id.name()))
+        };
+        unrendered_doubt(id, origin, &self.sources[source].unrendered, can_be_named)
     }
 }
 
 /// Returns why an object may be wanted by one of these roots; none where all rule it out. The
 /// origin is that of the content that was applied last; none where that is not known.
-pub(crate) fn unrendered_doubt(
+/// `can_be_named` says whether a root may name the object.
+fn unrendered_doubt(
     id: &ObjectId,
     origin: Option<&ManifestOrigin>,
     roots: &[UnrenderedRoot],
+    can_be_named: impl Fn(&UnrenderedRoot) -> bool,
 ) -> Option<Arc<str>> {
     roots.iter().find_map(|root| {
         let folder = root_folder(&root.path);
         let why = match origin {
             None => "and where the object came from is not known",
             Some(origin) if is_of_root(origin, root) => "and the object came from it",
-            Some(_) if root.names.can_be_named(id.name()) => "and may want the object",
+            Some(_) if can_be_named(root) => "and may want the object",
             Some(_) => return None,
         };
         Some(format!("not pruned: root {folder} does not render, {why}").into())
@@ -68,7 +76,7 @@ mod tests {
     fn an_object_goes_only_where_every_root_rules_it_out() {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "gone");
         let check = |origin: Option<&ManifestOrigin>, roots: &[UnrenderedRoot], expected: Option<&str>| {
-            let doubt = unrendered_doubt(&id, origin, roots);
+            let doubt = unrendered_doubt(&id, origin, roots, |root| root.names.can_be_named(id.name()));
             assert_eq!(doubt.as_deref(), expected, "{origin:?} {roots:?}");
         };
         let plain = ManifestOrigin::of_file("plain.yaml");

@@ -1,6 +1,7 @@
 //! The answers of a key, for a trace: it shows them in place of the key.
 //!
-//! **Invariant:** an answer is a keyed hash that others may read, or the proof of such a one. A
+//! **Invariant:** an answer is a keyed hash that others may read, or the proof of such a one. Or it
+//! says of a root that does not render if it may want an object, as its words are in no trace. A
 //! replay asks no question whose answer its trace has not, as long as its effects are the same.
 
 use std::collections::{HashMap, HashSet};

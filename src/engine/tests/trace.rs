@@ -11,7 +11,9 @@ use super::restart::{both, env, web as web_with_data};
 use super::world::{FIRST, SET, World, WorldObject, budget, config, desired, id, reading, workload};
 use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
-use crate::object::{Gvk, ManifestOrigin, Object, ObjectId, Revision, hex_text};
+use crate::object::{
+    Gvk, ManifestOrigin, NameWords, Object, ObjectId, PossibleNames, Revision, UnrenderedRoot, hex_text,
+};
 
 /// More turns than a walk takes.
 const TURNS: usize = 30;
@@ -154,6 +156,37 @@ fn a_seal_that_was_proven_is_proven_without_the_key() {
         assert_eq!(found, answers, "{decision:?}");
         assert_eq!(replay(&trace).0, None);
     }
+}
+
+#[test]
+fn prunes_beside_a_root_that_does_not_render_are_replayed_without_its_words() {
+    const CANARY: &str = "canary7e1f";
+    let broken = |words: &str, gone: &[(&str, Option<SharedDesiredObject>)]| {
+        let words = NameWords::default().with_text(words.as_bytes()).unwrap();
+        let names = PossibleNames::Words(Arc::new(words));
+        SourceReading {
+            incomplete_reason: Some("root/kustomization.yaml: it does not render".into()),
+            unrendered: [UnrenderedRoot { path: "root/kustomization.yaml".into(), names }].into(),
+            ..reading("r2", gone)
+        }
+    };
+    let files = ["a", "b", "c"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    let mut harness = traced();
+    harness.read(reading("r1", &files));
+    run(&mut harness);
+    harness.read(broken(&format!("{CANARY} a"), &[("a", None), ("b", None)]));
+    run(&mut harness);
+    // It may name less in another render of the same revision.
+    harness.read(broken(CANARY, &[]));
+    run(&mut harness);
+    let trace = trace_of(&mut harness);
+    assert!(!trace.contains(CANARY));
+    let (different, effects) = replay(&trace);
+    assert_eq!(different, None);
+    let deletions = effects.iter().filter(|effects| effects.pointer("/action/Delete").is_some());
+    let mut deleted: Vec<&str> = deletions.filter_map(|effects| effects["id"].as_str()).collect();
+    deleted.dedup();
+    assert_eq!(deleted, ["ConfigMap/shop/b", "ConfigMap/shop/a"]);
 }
 
 #[test]

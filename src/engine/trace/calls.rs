@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::engine::Budget;
 use crate::engine::restart::config_hash::HashKey;
@@ -52,6 +53,17 @@ impl Engine {
         if let (Some(trace), Some(call)) = (&mut self.trace, call) {
             trace.end(call, &effects());
         }
+    }
+
+    /// Returns the answer to a question about facts that a trace leaves out: as it is found, or as
+    /// it was recorded.
+    pub(in crate::engine) fn answer_for_trace(
+        &self,
+        question: impl FnOnce() -> Value,
+        find: impl Fn() -> bool,
+    ) -> bool {
+        let answer = self.trace.as_ref().and_then(|trace| trace.answer(question, &find));
+        answer.unwrap_or_else(find)
     }
 
     /// Makes a key answer for the trace, where there is one.

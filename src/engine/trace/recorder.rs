@@ -52,7 +52,7 @@ pub(in crate::engine) enum TraceCall {
     TakeDueObservations,
     /// A statement is tidied.
     TidyStatement,
-    /// A key has answered, in the call after this line.
+    /// A question was answered by a key or by facts that are left out, in the call after this line.
     KeyAnswer,
 }
 
@@ -127,6 +127,15 @@ impl TraceRecorder {
     /// Makes a key answer for this trace.
     pub(in crate::engine) fn attach(&self, key: HashKey) -> HashKey {
         key.with_answers(self.answers.clone())
+    }
+
+    /// Returns the answer to a question about facts that no line has; none where a trace lacks it.
+    pub(super) fn answer(
+        &self,
+        question: impl FnOnce() -> Value,
+        find: impl FnOnce() -> bool,
+    ) -> Option<bool> {
+        self.answers.answer(question, || Some(find()))
     }
 
     /// Takes the lines that were made.
