@@ -19,6 +19,22 @@ fn members(value: &Value, expected: &[&str]) {
 
 /// Fails unless a plan has the form that the schema promises.
 #[track_caller]
+/// The members of each object of a plan. One with a reason has a code too, and its values.
+const OBJECT_KEYS: [&str; 12] = [
+    "group",
+    "version",
+    "kind",
+    "namespace",
+    "name",
+    "file",
+    "line",
+    "wave",
+    "action",
+    "impact",
+    "fields",
+    "reason",
+];
+
 fn is_a_plan(plan: &Value) {
     let keys = ["schema", "source", "revision", "complete", "objects", "units", "diagnostics", "summary"];
     members(plan, &keys);
@@ -27,23 +43,8 @@ fn is_a_plan(plan: &Value) {
     let actions = ["create", "configure", "unchanged", "delete", "recreate", "wait", "refuse"];
     let objects = plan["objects"].as_array().unwrap();
     for object in objects {
-        members(
-            object,
-            &[
-                "group",
-                "version",
-                "kind",
-                "namespace",
-                "name",
-                "file",
-                "line",
-                "wave",
-                "action",
-                "impact",
-                "fields",
-                "reason",
-            ],
-        );
+        let coded = ["code", "details"].into_iter().filter(|key| !object[key].is_null());
+        members(object, &OBJECT_KEYS.into_iter().chain(coded).collect::<Vec<_>>());
         assert!(actions.contains(&object["action"].as_str().unwrap()), "{object:#}");
         members(&object["impact"], &["kind", "pods"]);
         let impacts = ["none", "in-place", "scale", "restart", "recreate"];
@@ -102,6 +103,7 @@ fn the_json_of_diff_and_apply_has_the_form_of_its_schema() {
         ("same", "unchanged", "none", 0),
         ("wrong", "refuse", "none", 0),
     ];
+    assert_eq!(object(&diff, "wrong")["code"], "RefusedByServer");
     for (name, action, impact, pods) in expected {
         let shown = object(&diff, name);
         assert_eq!(shown["action"], action, "{shown:#}");

@@ -23,7 +23,7 @@ impl Engine {
             let question = || json!({ "id": id, "root": root.path, "names": root.names });
             self.answer_for_trace(question, || root.names.can_be_named(id.name()))
         };
-        unrendered_doubt(id, origin, &self.sources[source].unrendered, can_be_named)
+        unrendered_doubt(origin, &self.sources[source].unrendered, can_be_named)
     }
 }
 
@@ -31,7 +31,6 @@ impl Engine {
 /// origin is that of the content that was applied last; none where that is not known.
 /// `can_be_named` says whether a root may name the object.
 fn unrendered_doubt(
-    id: &ObjectId,
     origin: Option<&ManifestOrigin>,
     roots: &[UnrenderedRoot],
     can_be_named: impl Fn(&UnrenderedRoot) -> bool,

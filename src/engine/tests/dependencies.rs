@@ -289,7 +289,7 @@ fn an_object_comes_in_the_wave_of_whoever_waits_for_it() {
         let files = wanted.each_ref().map(|one| (one.id.name(), Some(one.clone())));
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &files));
-        harness.engine.wakes.begin_wait(&web, WaitTopic::Object(env.clone()));
+        harness.engine.objects.wakes.begin_wait(&web, WaitTopic::Object(env.clone()));
         let found = harness.engine.dependency_blocker(super::world::FIRST, &wanted[1]);
         assert_eq!(found, expected, "{wave} {needs:?}");
     };
