@@ -17,8 +17,6 @@ fn members(value: &Value, expected: &[&str]) {
     assert_eq!(shown, expected.iter().copied().collect(), "{value:#}");
 }
 
-/// Fails unless a plan has the form that the schema promises.
-#[track_caller]
 /// The members of each object of a plan. One with a reason has a code too, and its values.
 const OBJECT_KEYS: [&str; 12] = [
     "group",
@@ -35,6 +33,8 @@ const OBJECT_KEYS: [&str; 12] = [
     "reason",
 ];
 
+/// Fails unless a plan has the form that the schema promises.
+#[track_caller]
 fn is_a_plan(plan: &Value) {
     let keys = ["schema", "source", "revision", "complete", "objects", "units", "diagnostics", "summary"];
     members(plan, &keys);

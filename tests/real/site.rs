@@ -139,15 +139,23 @@ fn pods_of(api: &Api, namespace: &str, name: &str) -> Vec<Value> {
     all.into_iter().filter(|pod| pod["metadata"]["labels"]["app"] == name).collect()
 }
 
+/// Returns the field in which the controller of a kind reports the available pods.
+fn available_field(kind: &str) -> &'static str {
+    if kind == "DaemonSet" { "/status/numberAvailable" } else { "/status/availableReplicas" }
+}
+
 /// Waits until a workload has its image and all its pods run it and are Ready. No other pod of it
-/// may be left, not even one that ends.
+/// may be left, not even one that ends. The controller has to know it too: a workload that is not
+/// available by its status has nothing to go back to.
 #[track_caller]
 pub(crate) fn await_rollout(api: &Api, namespace: &str, workload: &Workload) {
     let (name, image) = (workload.name(), workload.image());
     eventually(&format!("{name} runs {image}"), SLOW_TIMEOUT, || {
         let wanted = api.value(&at(workload.kind(), namespace, name), IMAGE);
         let pods = pods_of(api, namespace, name);
+        let available = api.value(&at(workload.kind(), namespace, name), available_field(workload.kind()));
         let is_done = wanted == json!(image)
+            && available == json!(workload.pods())
             && pods.len() == workload.pods()
             && pods.iter().all(|pod| is_ready(pod) && image_of(pod) == image);
         if is_done { Ok(()) } else { Err(format!("it wants {wanted}: {}", summary(&pods))) }

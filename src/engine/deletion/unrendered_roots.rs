@@ -75,7 +75,7 @@ mod tests {
     fn an_object_goes_only_where_every_root_rules_it_out() {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "gone");
         let check = |origin: Option<&ManifestOrigin>, roots: &[UnrenderedRoot], expected: Option<&str>| {
-            let doubt = unrendered_doubt(&id, origin, roots, |root| root.names.can_be_named(id.name()));
+            let doubt = unrendered_doubt(origin, roots, |root| root.names.can_be_named(id.name()));
             assert_eq!(doubt.as_deref(), expected, "{origin:?} {roots:?}");
         };
         let plain = ManifestOrigin::of_file("plain.yaml");
