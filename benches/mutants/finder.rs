@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Block, Expr, Pat, Signature, UnOp};
 
-use crate::site::{Form, Mutant, Number, Site};
+use crate::site::{Mutant, Number, Site, SiteKind};
 use crate::values::values_of;
 
 /// The bugs of all files so far.
@@ -77,7 +77,7 @@ impl Finder<'_> {
             .map(|value| format!("returns {} at once", if value.is_empty() { "()" } else { value }))
             .collect();
         let inside = block.brace_token.span.open().byte_range().end;
-        self.note(signature.ident.span(), Site::new(inside..inside, Form::Body { values }), &kinds);
+        self.note(signature.ident.span(), Site::new(inside..inside, SiteKind::Body { values }), &kinds);
         visit::visit_block(self, block);
         self.functions.pop();
     }
@@ -85,32 +85,35 @@ impl Finder<'_> {
     fn binary(&mut self, binary: &syn::ExprBinary) {
         let operands = vec![range_of(&binary.left), range_of(&binary.right)];
         let range = operands[0].start..operands[1].end;
-        let order = |operator, others: [&'static str; 2]| Form::Order { operator, others: others.to_vec() };
+        let order =
+            |operator, others: [&'static str; 2]| SiteKind::Order { operator, others: others.to_vec() };
         let form = match binary.op {
-            BinOp::Eq(_) | BinOp::Ne(_) => Form::Flip,
+            BinOp::Eq(_) | BinOp::Ne(_) => SiteKind::Flip,
             BinOp::Lt(_) => order("<", ["<=", ">"]),
             BinOp::Le(_) => order("<=", ["<", ">="]),
             BinOp::Gt(_) => order(">", [">=", "<"]),
             BinOp::Ge(_) => order(">=", [">", "<="]),
             // A chain with `let` cannot be turned around.
             BinOp::And(_) | BinOp::Or(_) if has_let(&binary.left) || has_let(&binary.right) => return,
-            BinOp::And(_) => Form::Logic { operator: "&&" },
-            BinOp::Or(_) => Form::Logic { operator: "||" },
-            BinOp::Add(_) => Form::Sum { operator: "+", other: "-" },
-            BinOp::Sub(_) => Form::Sum { operator: "-", other: "+" },
-            BinOp::AddAssign(_) => Form::Assignment { operator: "+=", other: "-=" },
-            BinOp::SubAssign(_) => Form::Assignment { operator: "-=", other: "+=" },
+            BinOp::And(_) => SiteKind::Logic { operator: "&&" },
+            BinOp::Or(_) => SiteKind::Logic { operator: "||" },
+            BinOp::Add(_) => SiteKind::Sum { operator: "+", other: "-" },
+            BinOp::Sub(_) => SiteKind::Sum { operator: "-", other: "+" },
+            BinOp::AddAssign(_) => SiteKind::Assignment { operator: "+=", other: "-=" },
+            BinOp::SubAssign(_) => SiteKind::Assignment { operator: "-=", other: "+=" },
             _ => return,
         };
         let own = text_of(&binary.op);
         let kinds: Vec<String> = match &form {
-            Form::Order { others, .. } => {
+            SiteKind::Order { others, .. } => {
                 others.iter().map(|other| format!("`{own}` to `{other}`")).collect()
             }
-            Form::Flip => vec![format!("`{own}` to `{}`", if own == "==" { "!=" } else { "==" })],
-            Form::Logic { .. } => vec![format!("`{own}` to `{}`", if own == "&&" { "||" } else { "&&" })],
-            Form::Sum { other, .. } | Form::Assignment { other, .. } => vec![format!("`{own}` to `{other}`")],
-            Form::Guard | Form::Arm | Form::Body { .. } => Vec::new(),
+            SiteKind::Flip => vec![format!("`{own}` to `{}`", if own == "==" { "!=" } else { "==" })],
+            SiteKind::Logic { .. } => vec![format!("`{own}` to `{}`", if own == "&&" { "||" } else { "&&" })],
+            SiteKind::Sum { other, .. } | SiteKind::Assignment { other, .. } => {
+                vec![format!("`{own}` to `{other}`")]
+            }
+            SiteKind::Guard | SiteKind::Arm | SiteKind::Body { .. } => Vec::new(),
         };
         self.note(binary.op.span(), Site { operands, ..Site::new(range, form) }, &kinds);
     }
@@ -136,7 +139,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        // What is shown decides nothing.
+        // A text to show decides nothing.
         let name = item.trait_.as_ref().and_then(|(path, _)| path.segments.last());
         let is_shown = name.is_some_and(|name| name.ident == "Display" || name.ident == "Debug");
         if !is_shown && !is_test(&item.attrs) {
@@ -170,7 +173,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if let UnOp::Not(_) = unary.op {
             let start = unary.op.span().byte_range().start;
             let range = start..range_of(&unary.expr).end;
-            self.note(unary.op.span(), Site::new(range, Form::Flip), &["`!` left out".to_owned()]);
+            self.note(unary.op.span(), Site::new(range, SiteKind::Flip), &["`!` left out".to_owned()]);
         }
         visit::visit_expr_unary(self, unary);
     }
@@ -183,13 +186,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 if !has_let(&guarded.guard) {
                     let range = range_of(&guarded.guard);
                     let kinds = ["a guard that always holds", "a guard that never holds"].map(str::to_owned);
-                    self.note(guarded.guard.span(), Site::new(range, Form::Guard), &kinds);
+                    self.note(guarded.guard.span(), Site::new(range, SiteKind::Guard), &kinds);
                 }
                 self.visit_expr(&guarded.guard);
             } else if wildcard.is_some_and(|wildcard| index < wildcard) {
                 let end = range_of(&arm.pat).end;
                 let kinds = [format!("the arm `{}` left out", bare(&text_of(&arm.pat)))];
-                self.note(arm.pat.span(), Site::new(end..end, Form::Arm), &kinds);
+                self.note(arm.pat.span(), Site::new(end..end, SiteKind::Arm), &kinds);
             }
             self.visit_expr(&arm.body);
         }

@@ -1,4 +1,4 @@
-//! What is known of one build already, so that a count that was broken off goes on.
+//! The results of one build so far, with which a count that was broken off goes on.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

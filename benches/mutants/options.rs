@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) const USAGE: &str = "usage: cargo run --package mutants -- [--list] [--file PART]… [--again FILE] \
                                 [--jobs 2] [--seconds 1] [--folder target/mutants]";
 
-/// What is counted, and how.
+/// The options of a count.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// Parts of the paths of the files; none means all files.

@@ -16,13 +16,13 @@ pub(crate) struct Mutant {
     pub(crate) line: usize,
     /// The function that it is in.
     pub(crate) function: String,
-    /// What it changes, in words.
+    /// The change, in words.
     pub(crate) kind: String,
 }
 
 /// The form of the code around a switch.
 #[derive(Clone, Debug)]
-pub(crate) enum Form {
+pub(crate) enum SiteKind {
     /// An expression of type `bool` that is turned around.
     Flip,
     /// A comparison by order, with the other operators.
@@ -48,14 +48,14 @@ pub(crate) struct Site {
     pub(crate) range: Range<usize>,
     /// The bytes of the operands.
     pub(crate) operands: Vec<Range<usize>>,
-    pub(crate) form: Form,
+    pub(crate) form: SiteKind,
     /// The numbers of its mutants, in the order of the form.
     pub(crate) numbers: Vec<Number>,
 }
 
 impl Site {
     /// Makes a place without operands and without mutants.
-    pub(crate) fn new(range: Range<usize>, form: Form) -> Self {
+    pub(crate) fn new(range: Range<usize>, form: SiteKind) -> Self {
         Self { range, operands: Vec::new(), form, numbers: Vec::new() }
     }
 }
@@ -140,12 +140,12 @@ impl<'a> Rewriting<'a> {
             return;
         };
         match &site.form {
-            Form::Flip => {
+            SiteKind::Flip => {
                 self.written.push_str(&format!("({} != ", switch(first)));
                 self.copy_part(&site.range, inside);
                 self.written.push(')');
             }
-            Form::Order { operator, others } => {
+            SiteKind::Order { operator, others } => {
                 self.open_operands(site, inside, "&");
                 for (position, number) in &live {
                     let other = others[*position];
@@ -153,12 +153,12 @@ impl<'a> Rewriting<'a> {
                 }
                 self.written.push_str(&format!("{{ left {operator} right }} }})"));
             }
-            Form::Sum { operator, other } => {
+            SiteKind::Sum { operator, other } => {
                 self.open_operands(site, inside, "");
                 self.alternative(first, &format!("left {other} right"));
                 self.written.push_str(&format!("{{ left {operator} right }} }})"));
             }
-            Form::Logic { operator } => {
+            SiteKind::Logic { operator } => {
                 let on = switch(first);
                 self.written.push_str(&format!("({on} != (({on} != "));
                 self.copy_part(&site.operands[0], inside);
@@ -166,10 +166,10 @@ impl<'a> Rewriting<'a> {
                 self.copy_part(&site.operands[1], inside);
                 self.written.push_str(")))");
             }
-            Form::Assignment { operator, other } => {
+            SiteKind::Assignment { operator, other } => {
                 self.assign(site, inside, &switch(first), [other, operator]);
             }
-            Form::Guard => {
+            SiteKind::Guard => {
                 let [always, never] = [0, 1].map(|position| {
                     let found = live.iter().find(|(index, _)| *index == position);
                     found.map_or_else(|| "false".to_owned(), |(_, number)| switch(*number))
@@ -178,8 +178,8 @@ impl<'a> Rewriting<'a> {
                 self.copy_part(&site.range, inside);
                 self.written.push_str("))");
             }
-            Form::Arm => self.write(format_args!(" if !{}", switch(first))),
-            Form::Body { values } => self.return_early(&live, values),
+            SiteKind::Arm => self.write(format_args!(" if !{}", switch(first))),
+            SiteKind::Body { values } => self.return_early(&live, values),
         }
         let numbers = live.iter().map(|(_, number)| *number).collect();
         self.changed.push(Changed { range: begin..self.written.len(), numbers });

@@ -205,8 +205,8 @@ impl Cluster {
     }
 }
 
-/// Returns whether a creation is refused for the version that it names. The storage of an aggregated
-/// API server may take none for a new object.
+/// Returns whether a creation is refused for the version that it names. The storage of an
+/// aggregated API server may take none for a new object.
 fn is_version_refused(refusal: &ClusterError) -> bool {
     let is_named = |text: &str| text.to_ascii_lowercase().contains("resourceversion");
     match refusal.fault() {

@@ -4,9 +4,10 @@
 //! which line the effects differ. The driver of the engine writes the lines to a file.
 //!
 //! **Invariant:** no secret is in it. The engine knows no data of Secrets, only hashes of them. A
-//! trace has keyed stand-ins of these ([`stand_ins`]). In place of the key that seals and hashes, it
-//! has the answers of that (`restart/key_answers.rs`). Findings about manifests are left out. So
-//! are the words of a root that does not render: the names that they rule out are answers as well.
+//! trace has keyed stand-ins of these ([`stand_ins`]). In place of the key that seals and hashes,
+//! it has the answers of that (`restart/key_answers.rs`). Findings about manifests are left out.
+//! So are the words of a root that does not render: the names that they rule out are answers as
+//! well.
 
 mod calls;
 mod declarations;
