@@ -33,5 +33,5 @@ pub(crate) fn area_of(path: &str) -> Option<usize> {
         path.split('/').any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"));
     let holds = |place: &&str| if place.ends_with('/') { path.starts_with(place) } else { path == *place };
     let is_rust = path.strip_suffix(".rs").is_some();
-    AREAS.iter().position(|area| is_rust && !is_test && area.places.iter().any(|place| holds(&place)))
+    AREAS.iter().position(|area| is_rust && !is_test && area.places.iter().any(holds))
 }

@@ -141,7 +141,7 @@ impl<'a> Rewriting<'a> {
         };
         match &site.form {
             SiteKind::Flip => {
-                self.written.push_str(&format!("({} != ", switch(first)));
+                self.write(format_args!("({} != ", switch(first)));
                 self.copy_part(&site.range, inside);
                 self.written.push(')');
             }
@@ -151,18 +151,18 @@ impl<'a> Rewriting<'a> {
                     let other = others[*position];
                     self.alternative(*number, &format!("left {other} right"));
                 }
-                self.written.push_str(&format!("{{ left {operator} right }} }})"));
+                self.write(format_args!("{{ left {operator} right }} }})"));
             }
             SiteKind::Sum { operator, other } => {
                 self.open_operands(site, inside, "");
                 self.alternative(first, &format!("left {other} right"));
-                self.written.push_str(&format!("{{ left {operator} right }} }})"));
+                self.write(format_args!("{{ left {operator} right }} }})"));
             }
             SiteKind::Logic { operator } => {
                 let on = switch(first);
-                self.written.push_str(&format!("({on} != (({on} != "));
+                self.write(format_args!("({on} != (({on} != "));
                 self.copy_part(&site.operands[0], inside);
-                self.written.push_str(&format!(") {operator} ({on} != "));
+                self.write(format_args!(") {operator} ({on} != "));
                 self.copy_part(&site.operands[1], inside);
                 self.written.push_str(")))");
             }
@@ -174,7 +174,7 @@ impl<'a> Rewriting<'a> {
                     let found = live.iter().find(|(index, _)| *index == position);
                     found.map_or_else(|| "false".to_owned(), |(_, number)| switch(*number))
                 });
-                self.written.push_str(&format!("({always} || (!{never} && "));
+                self.write(format_args!("({always} || (!{never} && "));
                 self.copy_part(&site.range, inside);
                 self.written.push_str("))");
             }
@@ -207,7 +207,7 @@ impl<'a> Rewriting<'a> {
 
     /// Evaluates both operands, once.
     fn open_operands(&mut self, site: &Site, inside: &[usize], reference: &str) {
-        self.written.push_str(&format!("(match ({reference}"));
+        self.write(format_args!("(match ({reference}"));
         self.copy_part(&site.operands[0], inside);
         self.write(format_args!(", {reference}"));
         self.copy_part(&site.operands[1], inside);

@@ -11,7 +11,7 @@
 //! [`EffectExecutor`].
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
-//! ([`decide`](decide::decide::decide)), the rollout budget
+//! ([`decide_from_facts`](decide::decide::decide_from_facts)), the rollout budget
 //! ([`grant_slots`](rollout::budget::grant_slots)), the prune guard
 //! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
