@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cluster::ConfigKey;
@@ -82,7 +82,7 @@ impl TraceWriter {
     /// Returns a recorder for an engine. None where the trace has ended, or the system gives no
     /// random bytes.
     pub(crate) fn recorder(&self) -> Option<TraceRecorder> {
-        if self.lock_chunks().is_none() {
+        if self.0.lock_chunks().is_none() {
             return None;
         }
         let key = ConfigKey::new_random().and_then(|random| random.key());
@@ -114,27 +114,29 @@ impl TraceWriter {
         if self.0.waiting.fetch_add(bytes, Ordering::Relaxed) > MAX_WAITING_BYTES {
             return Err("the disk is too slow".to_owned());
         }
-        let chunks = self.lock_chunks();
+        let chunks = self.0.lock_chunks();
         let sender = chunks.as_ref().ok_or_else(|| "it has ended".to_owned())?;
         sender.try_send(lines).map_err(|_| "the disk is too slow, or a write has failed".to_owned())
     }
 
     fn end(&self, why: &str) -> TraceState {
-        if self.lock_chunks().take().is_some() {
+        if self.0.lock_chunks().take().is_some() {
             tracing::warn!(file = %self.0.name, "the trace ends here, and rhumb goes on without: {why}");
         }
         TraceState::Ended
     }
+}
 
-    fn lock_chunks(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<Vec<u8>>>> {
-        self.0.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+impl TraceFile {
+    fn lock_chunks(&self) -> MutexGuard<'_, Option<SyncSender<Vec<u8>>>> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Waits for the disk for some time: the process ends after it.
 impl Drop for TraceFile {
     fn drop(&mut self) {
-        drop(self.chunks.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.lock_chunks().take());
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // The process goes on when the thread has ended, and when the time is over.
         let _ = ended.recv_timeout(END_TIMEOUT);

@@ -164,11 +164,10 @@ impl ReportedReason {
 /// Returns the present reason of each object in the rollout queue: it changes without a new
 /// decision about the object.
 fn queue_reasons(engine: View<'_>) -> BTreeMap<ObjectId, ReportedReason> {
-    let reasons = engine.queue_reasons();
-    let waits = engine.rollout_queue().into_iter().filter(|queued| queued.position.is_some());
-    let reported = waits.map(|queued| {
-        let coded = reasons.get(&queued.id).map(CodedReason::of).unwrap_or_default();
-        (queued.id, ReportedReason { sentence: Some(queued.reason.to_string()), coded })
+    let waits = engine.queue_with_reasons().into_iter().filter(|(queued, _)| queued.position.is_some());
+    let reported = waits.map(|(queued, reason)| {
+        let sentence = Some(queued.reason.to_string());
+        (queued.id, ReportedReason { sentence, coded: CodedReason::of(&reason) })
     });
     reported.collect()
 }

@@ -410,12 +410,11 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
             step: steps.get(&load.id).cloned(),
         }
     });
-    let reasons = engine.queue_reasons();
-    let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {
+    let queue = engine.queue_with_reasons().into_iter().map(|(queued, reason)| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
         position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
-        coded: reasons.get(&queued.id).map(CodedReason::of).unwrap_or_default(),
+        coded: CodedReason::of(&reason),
     });
     RolloutStatus {
         known: usage.known,

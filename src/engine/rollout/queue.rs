@@ -18,7 +18,7 @@ use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::{StepDecision, next};
 use crate::engine::state::Engine;
-use crate::engine::{Reason, RolloutLedger, object_word, parse_object_word};
+use crate::engine::{Reason, RolloutLedger, SourceId, object_word, parse_object_word};
 use crate::object::ObjectId;
 
 /// The number of objects of one process that are published: some 20 KB, in an object that is
@@ -191,36 +191,30 @@ impl Engine {
     /// Returns the queue: first the objects that want a slot, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
     pub(in crate::engine) fn rollout_queue(&self) -> Vec<QueuedObject> {
-        let slot_verdicts = self.slot_answers();
-        let requests = self.rollouts.requests.iter();
-        let short: Vec<_> = requests
-            .filter_map(|request| Some((request, slot_verdicts.get(&request.id)?.as_ref()?)))
-            .collect();
-        let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
-        let numbered = (1..).zip(&short).map(|(position, (request, shortage))| QueuedObject {
-            id: request.id.clone(),
-            inventory_id: self.sources.inventory_ids()[request.source].clone(),
-            position: Some((position, of)),
-            reason: shorten(&shortage.to_string()),
-        });
-        let others = self.rollouts.blockers.iter().filter_map(|(id, reason)| {
-            let inventory_id = self.sources.inventory_ids()[self.wanting_source(id)?].clone();
-            Some(QueuedObject {
-                id: id.clone(),
-                inventory_id,
-                position: None,
-                reason: shorten(&reason.to_string()),
-            })
-        });
-        numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
+        self.queue_with_reasons().into_iter().map(|(queued, _)| queued).collect()
     }
 
-    /// Returns the reason for which each object of the queue waits.
-    pub(in crate::engine) fn queue_reasons(&self) -> BTreeMap<ObjectId, Reason> {
-        let blockers = self.rollouts.blockers.iter().map(|(id, reason)| (id.clone(), reason.clone()));
-        let short = self.slot_answers().into_iter();
-        let short = short.filter_map(|(id, shortage)| Some((id, Reason::Budget(shortage?))));
-        blockers.chain(short).collect()
+    /// Returns the queue, each object with its reason as a value.
+    pub(in crate::engine) fn queue_with_reasons(&self) -> Vec<(QueuedObject, Reason)> {
+        let queued = |id: &ObjectId, source: SourceId, position, reason: Reason| {
+            let inventory_id = self.sources.inventory_ids()[source].clone();
+            let text = shorten(&reason.to_string());
+            (QueuedObject { id: id.clone(), inventory_id, position, reason: text }, reason)
+        };
+        let mut slot_verdicts = self.slot_answers();
+        let requests = self.rollouts.requests.iter();
+        let short: Vec<_> =
+            requests.filter_map(|request| Some((request, slot_verdicts.remove(&request.id)??))).collect();
+        let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
+        let numbered = (1..).zip(short).map(|(position, (request, shortage))| {
+            queued(&request.id, request.source, Some((position, of)), Reason::Budget(shortage))
+        });
+        let others = self
+            .rollouts
+            .blockers
+            .iter()
+            .filter_map(|(id, reason)| Some(queued(id, self.wanting_source(id)?, None, reason.clone())));
+        numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
     /// Records that the last publication may have failed.

@@ -1,7 +1,7 @@
 //! The forms of effects in a trace.
 //!
 //! A decision is shown without its content, which is in the reading that brought it. Of a reason
-//! only the name is shown, and no seal at all: a replay cannot make it.
+//! only the code is shown, and no seal at all: a replay cannot make it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::engine::decide::decision::{
 };
 use crate::engine::effect::{ActingEffect, Effects, FailedRollout, RolloutReport};
 use crate::engine::{
-    ApplyVariant, PodToEvict, Reason, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId,
-    SourceStatement, StuckPod, Uid,
+    ApplyVariant, PodToEvict, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId, SourceStatement,
+    StuckPod, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -79,7 +79,7 @@ pub(in crate::engine) struct DecisionForm<'a> {
     id: &'a ObjectId,
     action: ActionForm<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requeue_after: Option<Duration>,
 }
@@ -114,7 +114,7 @@ struct ApplyForm<'a> {
 impl<'a> DecisionForm<'a> {
     /// Returns the form of a decision.
     pub(in crate::engine) fn of(id: &'a ObjectId, decision: &'a Decision) -> Self {
-        let reason = decision.reason.as_ref().map(reason_name);
+        let reason = decision.reason.as_ref().map(|reason| reason.code().word());
         let action = ActionForm::from(&decision.action);
         Self { id, action, reason, requeue_after: decision.requeue_after }
     }
@@ -151,10 +151,4 @@ impl<'a> From<&'a ApplyRequest> for ApplyForm<'a> {
             restarts: apply.restarts,
         }
     }
-}
-
-/// Returns the name of a reason, as the code has it.
-fn reason_name(reason: &Reason) -> String {
-    let text = format!("{reason:?}");
-    text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }

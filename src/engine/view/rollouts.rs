@@ -67,15 +67,11 @@ impl<'a> View<'a> {
         self.engine.is_ledger_needed()
     }
 
-    /// Returns the queue: first the objects that want a slot, in the order in which they get one.
-    /// Then those that something else keeps from being rolled out.
-    pub(crate) fn rollout_queue(self) -> Vec<QueuedObject> {
-        self.engine.rollout_queue()
-    }
-
-    /// Returns the reason for which each object of the queue waits.
-    pub(crate) fn queue_reasons(self) -> BTreeMap<ObjectId, Reason> {
-        self.engine.queue_reasons()
+    /// Returns the queue, each object with its reason as a value. First come the objects that want a
+    /// slot, in the order in which they get one. Then those that something else keeps from being
+    /// rolled out.
+    pub(crate) fn queue_with_reasons(self) -> Vec<(QueuedObject, Reason)> {
+        self.engine.queue_with_reasons()
     }
 
     /// Returns the rollout ledger without the queue of this process; none where it has none of
