@@ -115,7 +115,8 @@ impl Engine {
                 tracking.with_verdict(RolloutVerdict::InProgress(None))
             }
             RolloutCondition::FailsNow(why, event_subjects) => {
-                tracking.with_verdict(RolloutVerdict::Failed(why, event_subjects))
+                let verdict = self.failure_verdict(id, live, why, event_subjects);
+                tracking.with_verdict(verdict)
             }
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
@@ -187,7 +188,27 @@ impl Engine {
         let why =
             format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());
         let event_subjects = unready.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-        tracking.with_verdict(RolloutVerdict::Failed(why.into(), event_subjects.collect()))
+        let verdict = self.failure_verdict(id, live, why.into(), event_subjects.collect());
+        tracking.with_verdict(verdict)
+    }
+
+    /// Returns the verdict about a rollout that fails. It waits for what says whether the workload
+    /// goes back: a new process may see the pods first.
+    ///
+    /// Without that, the failed workload would give its slot to others, and its failure would
+    /// reject nothing.
+    fn failure_verdict(
+        &self,
+        id: &ObjectId,
+        live: &LiveObject,
+        why: Arc<str>,
+        event_subjects: Vec<Uid>,
+    ) -> RolloutVerdict {
+        if self.is_rollback_known(id, live) {
+            RolloutVerdict::Failed(why, event_subjects)
+        } else {
+            RolloutVerdict::InProgress(None)
+        }
     }
 
     fn rollout_condition(

@@ -474,3 +474,24 @@ fn a_rejection_is_retried_for_its_own_source_alone() {
     assert!(!harness.engine.is_retried(FIRST, &rejection));
     assert!(harness.engine.is_retried(FIRST, &other));
 }
+
+#[test]
+fn a_failure_that_a_new_process_sees_before_it_has_read_the_source_keeps_its_slot_and_is_rejected() {
+    let mut harness = at_rest(OnFailure::Rollback);
+    harness.read(reading("r2", &files(2, 2)));
+    for id in [config("env"), workload("web")] {
+        harness.step(&id);
+        harness.step(&id);
+    }
+    harness.deliver(usize::MAX);
+    harness.finish_rollouts();
+    harness.engine = harness.fresh(3);
+    harness.engine.advance(harness.now);
+    harness.deliver_failures();
+    assert_eq!(harness.engine.usage().workloads.0, 1, "{}", harness.engine.rollout_words(&workload("web")));
+    assert_eq!(harness.world.rejections, []);
+    harness.read(reading("r2", &files(2, 2)));
+    harness.settle();
+    assert_shows(&harness, 1, 1);
+    assert_eq!(harness.world.rejections.len(), 1);
+}

@@ -164,6 +164,9 @@ impl<'a> ExhaustiveModel<'a> {
     fn restart(&mut self) {
         self.harness.world.events.clear();
         self.harness.engine = self.harness.fresh_with(self.case.budget());
+        // Its loop turns before the source has been read.
+        self.harness.engine.advance(self.harness.now);
+        self.harness.deliver_failures();
         self.read();
         self.harness.engine.handle(Input::Resynced, self.harness.now);
     }

@@ -415,6 +415,19 @@ impl Engine {
         rejecting.push(rejection);
     }
 
+    /// Returns whether all was read that says if a failed rollout of a workload goes back: its
+    /// source, the inventory and the rollout ledger. Nobody's workload goes back.
+    pub(in crate::engine) fn is_rollback_known(&self, id: &ObjectId, live: &LiveObject) -> bool {
+        let claimed = || self.source_of_inventory_id(&self.own_claim(id)?.inventory_id);
+        let source = self.wanting_source(id).or_else(|| self.source_of(live)).or_else(claimed);
+        let is_read = |source: SourceId| {
+            let state = &self.sources[source];
+            state.head.is_some() && state.inventory.is_some()
+        };
+        let is_ledger_read = self.rollouts.ledger.is_some() || self.rollouts.unreadable_reason.is_some();
+        source.is_none_or(|source| is_read(source) && is_ledger_read)
+    }
+
     /// Returns whether the pods of a failed rollout will still be replaced, by a rollback or by
     /// something newer. Such a workload keeps its slot, as its pods are of two templates.
     pub(in crate::engine) fn is_rollback_due(&self, id: &ObjectId) -> bool {
