@@ -1,8 +1,8 @@
 //! The event loop: receives events, has the engine decide, and carries its decisions out.
 //!
-//! One key of the queue is reconciled by `process_key`, as by `Reconcile` in controller-runtime.
-//! Its write runs in a task, and `finish_action` finishes the key. Both are in
-//! `reconciler/dispatch.rs`.
+//! One key of the queue is reconciled by `process_object`, as by `Reconcile` in
+//! controller-runtime. `reconciler/turn_executor.rs` has its write run in a task, and
+//! `finish_action` in `reconciler/dispatch.rs` finishes the key.
 
 mod claims;
 mod comparisons;
@@ -10,6 +10,7 @@ mod conclusion;
 mod configs;
 mod daemon_sets;
 mod deleted_sources;
+mod discovery;
 mod dispatch;
 mod event_handlers;
 mod event_history;
@@ -27,8 +28,8 @@ mod other_daemons;
 mod peers;
 mod pods;
 mod scale_balance;
-mod source_readings;
 mod summary;
+mod turn_executor;
 mod unused_inventories;
 mod write_window;
 
@@ -39,6 +40,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::discovery::PinState;
 use self::dispatch::LookupBatch;
 use self::event_history::EventHistory;
 use self::loop_channel::{CHANNEL_CAPACITY, LoopChannel, Wakeup};
@@ -48,8 +50,8 @@ use self::loop_state::{
     ClusterWatches, LoopTelemetry, LoopTimers, ObjectReports, OwnRecords, SourceTasks, audit_interval,
 };
 use self::orders_objects::OrderStore;
-use self::source_readings::PinState;
 use self::summary::SummaryPublication;
+use self::turn_executor::TurnExecutor;
 use self::write_window::WriteWindow;
 use super::contents::ContentStore;
 use super::executor::Executor;
@@ -61,7 +63,7 @@ use super::setup::Setup;
 use super::tasks::FatalError;
 use super::trace_writer::TraceState;
 use crate::cluster::inventory_id_of;
-use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService};
+use crate::engine::{Engine, Input, PeerRules, PruneDecision, SourceId, SourceService, process_object};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ErrorClass, ObjectId};
 use crate::queue::WorkQueue;
@@ -360,7 +362,7 @@ impl Reconciler {
             }
             let Some(id) = self.queue.take(now) else { break };
             decided += 1;
-            self.process_key(id, now, &mut batch);
+            process_object(&mut TurnExecutor { reconciler: self, batch: &mut batch }, id, now);
             // A decision may be what others wait for, and nothing else may happen for a long time.
             let keys = self.engine.take_dirty();
             self.enqueue(keys);

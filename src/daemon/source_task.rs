@@ -1,8 +1,8 @@
 //! One task per source: observes it, reads what changed, looks up older contents, and sends the
 //! results to the loop.
 //!
-//! `source_task/revision_step.rs` reads what changed. Each result is a [`LoopEvent`], which
-//! `reconciler/event_handlers.rs` hands to the engine.
+//! `source_task/revision_step.rs` observes the source and reads what changed. Each result is a
+//! [`LoopEvent`], which `reconciler/event_handlers.rs` hands to the engine.
 
 mod cluster_fact_reader;
 mod deleted_source;
@@ -27,20 +27,17 @@ pub(super) use self::last_check::LastCheck;
 pub(super) use self::older_revision::WantedContent;
 use self::older_revision::{ContentLookup, MissingContents};
 pub(super) use self::once::{OlderContents, read_disk, read_newest_once, read_once};
-use self::revision_step::{ReportedSnapshot, read_newest};
+use self::revision_step::ReportedSnapshot;
 use self::verified_revision::ConcurrentLookups;
 use super::loop_event::LoopEvent;
 use super::manifest_facts::ReadSettings;
 use super::pins::RevisionPins;
 use super::setup::SourceFiles;
-use crate::engine::{Authorship, OlderRevision, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::engine::{Authorship, OlderRevision, RepositoryIdentity, UndoRequest};
 use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
-use crate::object::{GroupKind, Revision};
-use crate::source::{
-    CommitInfo, RenderStep, RevisionReader, ServedVersions, Snapshot, Source, SourceError, SourceObservation,
-    VerificationRecord,
-};
+use crate::object::Revision;
+use crate::source::{CommitInfo, RevisionReader, ServedVersions, Snapshot, Source, VerificationRecord};
 
 /// The slack after which a source task that sends no heartbeat counts as dead: its events wait
 /// until the loop takes them.
@@ -321,120 +318,8 @@ impl SourceTask {
         scopes
     }
 
-    async fn check_source(&mut self) -> Vec<LoopEvent> {
-        // The record of the accepted revision has not arrived yet.
-        if !self.source.has_verification_record() {
-            return Vec::new();
-        }
-        let number = self.settings.source;
-        let read = |(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown);
-        let seen = self.read_newest_revision().await;
-        let mut events = Vec::new();
-        if self.identity != self.source.identity() {
-            self.source.identity().clone_into(&mut self.identity);
-            events.push(LoopEvent::Location(number, self.identity.clone()));
-        }
-        let repository = self.repository_identity();
-        if self.repository != repository {
-            self.repository.clone_from(&repository);
-            events.push(LoopEvent::Repository(number, repository));
-        }
-        if !self.uses_versions && self.source.used_facts().versions {
-            self.uses_versions = true;
-            events.push(LoopEvent::VersionsUsed);
-        }
-        match seen {
-            Ok(reading) => {
-                self.last_error = None;
-                self.last_check.set(jiff::Timestamp::now());
-                events.extend(self.take_accepted());
-                events.extend(reading.map(read));
-                if self.check_done < self.check_requested {
-                    self.check_done = self.check_requested;
-                    events.push(LoopEvent::SourceChecked(number, self.check_requested));
-                }
-            }
-            Err(error) => {
-                let remembered = self.read_remembered().await.map(read);
-                let why: Arc<str> = self.with_age(&error).into();
-                // The same trouble again is no news, also where its place was reached since.
-                let reason: Arc<str> = error.to_string().into();
-                let known = self.last_error.replace(reason.clone()).is_some_and(|before| before == reason);
-                if remembered.is_some() || !known {
-                    events.extend(remembered);
-                    events.push(LoopEvent::Unreadable(number, why));
-                }
-            }
-        }
-        events
-    }
-
     fn repository_identity(&self) -> RepositoryIdentity {
         repository_identity_of(&self.source)
-    }
-
-    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
-    /// newest.
-    fn with_age(&self, error: &SourceError) -> String {
-        match (self.source.current_revision(), self.source.last_reached()) {
-            (Some(revision), Some(reached)) => {
-                let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
-                let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
-                format!("{error} (in force: {}, last seen {time})", revision.short_name())
-            }
-            (Some(revision), None) => {
-                format!("{error} (in force: {}, not seen since rhumb started)", revision.short_name())
-            }
-            (None, _) => error.to_string(),
-        }
-    }
-
-    async fn read_newest_revision(
-        &mut self,
-    ) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
-        self.facts.set_versions(self.versions.borrow_and_update().clone());
-        let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
-        self.has_postponed_roots = rendered == RenderStep::Rendered && self.source.has_postponed_roots();
-        let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
-        // The read after an earlier render may have failed.
-        let is_read = |reported: &&Snapshot| {
-            reported.revision == revision && reported.rendered == self.source.render_id()
-        };
-        let same = reported.filter(is_read).filter(|_| rendered == RenderStep::Kept);
-        if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {
-            // Nothing is new, unless that it can be read again.
-            let reading = SourceReading {
-                revision: Some(revision),
-                incomplete_reason: refusal_text(reported),
-                unrendered: reported.lacking_roots(),
-                refused: reported.refused.clone(),
-                warnings: reported.warnings.clone(),
-                ..SourceReading::default()
-            };
-            return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
-        }
-        self.read_revision(revision).await.map(Some)
-    }
-
-    /// Reads what an earlier process left, where the first check of this one failed.
-    async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
-        let revision = self.source.current_revision().filter(|_| self.reported.is_none()).cloned()?;
-        self.read_revision(revision).await.ok()
-    }
-
-    async fn read_revision(
-        &mut self,
-        revision: Revision,
-    ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
-        let (settings, scopes) = (self.settings.clone(), self.known_scopes());
-        let (from, read_mode) = (self.reported.clone(), self.read_mode);
-        let read =
-            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, read_mode, &revision);
-        let step = self.source.read_bounded(read).await?;
-        self.reported = Some(step.reported);
-        self.scopes = step.scopes;
-        self.read_mode = ReadMode::Changes;
-        Ok((step.reading, step.unknown))
     }
 
     async fn pin(&mut self) {

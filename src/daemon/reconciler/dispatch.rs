@@ -1,20 +1,15 @@
-//! Hands decisions to the tasks that carry them out, and takes their outcomes back.
+//! The tasks that carry decisions out, and their outcomes.
 //!
-//! `process_key` has `src/engine/driver.rs` drive the decision to `TurnExecutor`, which spawns what
-//! `src/daemon/executor.rs` does. The answer comes back as `LoopEvent::ActionDone`. `finish_action`
-//! hands it over as `Input::Answered`, which changes the entry.
+//! `turn_executor.rs` spawns them. The answer comes back as `LoopEvent::ActionDone`.
+//! `finish_action` hands it over as `Input::Answered`, which changes the entry.
 
-mod turn_executor;
-
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::turn_executor::TurnExecutor;
 use super::super::drift::ComparisonRequest;
 use super::super::executor::Executor;
 use super::super::loop_event::LoopEvent;
-use super::super::source_task::{SourceTaskRequest, WantedContent};
 use super::Reconciler;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
@@ -80,77 +75,11 @@ type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 /// Questions that are asked together.
 #[derive(Default)]
 pub(super) struct LookupBatch {
-    lookups: Vec<ObjectId>,
-    comparisons: Vec<ComparisonRequest>,
+    pub(super) lookups: Vec<ObjectId>,
+    pub(super) comparisons: Vec<ComparisonRequest>,
 }
 
 impl Reconciler {
-    /// Asks the tasks of sources for older contents that decisions need.
-    pub(super) fn request_contents(&mut self) {
-        if self.sources.attempted.is_empty() {
-            return;
-        }
-        for (revision, wanted) in self.engine.view().unread_contents() {
-            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
-            // together.
-            if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
-                continue;
-            }
-            // Several sources may follow the same repository.
-            let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
-            for (id, hash) in wanted {
-                let source = self.accepted_from(&id);
-                let former_inventory = self.engine.view().former_inventory_of(&id);
-                by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
-            }
-            // Most contents turn out to be those that the newest revision wants, once that is read.
-            let is_read = |source: &Option<SourceId>| {
-                source.is_none_or(|source| self.sources.attempted.contains(&source))
-            };
-            by_source.retain(|source, _| is_read(source));
-            for (source, wanted) in by_source {
-                match source.and_then(|source| self.sources.requests[source].as_ref()) {
-                    Some(source_task) => {
-                        if source_task
-                            .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
-                            .is_ok()
-                        {
-                            self.sources.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
-                        }
-                    }
-                    // A single reading has no history: what was accepted before is not known.
-                    None => {
-                        for WantedContent { id, hash, .. } in wanted {
-                            let release = ContentRef { hash, revision: revision.clone() };
-                            let content = Input::OlderContent { id, release, content: None };
-                            self.engine.handle(content, Instant::now());
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the source that brought the accepted content of an object. It is the one whose
-    /// inventory rejects its content, else the one that owns the object, else the one that wants it.
-    /// None for an object of another process' source: its revisions are of another repository.
-    fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
-        // Known from the inventory, before anything is listed or read.
-        if let Some(source) = self.engine.view().rejecting_source(id) {
-            return Some(source);
-        }
-        let wanting = || self.engine.view().entry(id)?.targets.first().map(|(source, _)| *source);
-        match self.engine.view().live_object(id) {
-            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.view().source_of(live),
-            _ => wanting(),
-        }
-    }
-
-    /// Has the engine decide about an object, and begins what it decided.
-    pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
-        process_object(&mut TurnExecutor { reconciler: self, batch }, id, now);
-    }
-
     /// Returns the cluster as the source sees it that an object is of.
     pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
         self.cluster_for_source(self.engine.view().acting_source(id))
@@ -169,7 +98,7 @@ impl Reconciler {
     }
 
     /// Returns the executor for the objects of a source.
-    fn executor_of(&self, source: Option<SourceId>) -> Executor {
+    pub(super) fn executor_of(&self, source: Option<SourceId>) -> Executor {
         Executor {
             cluster: self.cluster_for_source(source).clone(),
             contents: self.executor.contents.clone(),
@@ -225,7 +154,7 @@ impl Reconciler {
     }
 
     /// Keeps why an object is not applied, and reports what is new.
-    fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
+    pub(super) fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.view().entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
         let is_requested = |_: &Reason| wanted || !self.is_partial();

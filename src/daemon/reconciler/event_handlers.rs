@@ -1,23 +1,50 @@
 //! The handling of each event of the loop: what it changes in the engine and in the queue.
 //!
-//! Writes nothing: the turn that follows does. The rejection of a failed unit is proposed here,
-//! once the Events that say why are read.
+//! Writes nothing: the turn that follows does. `record_reading` hands a reading over as
+//! `Input::Read`. `Engine::set_reading` in `src/engine/state.rs` takes it, and marks the keys that
+//! the next turn decides about.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::inventory::InventoryNeed;
 use super::super::loop_event::{LookupFailure, LoopEvent};
+use super::super::source_task::{SourceTaskRequest, WantedContent};
 use super::super::tasks::FatalError;
 use super::Reconciler;
+use super::discovery::PinState;
 use crate::cluster::{Autoscaler, InformerChange, InformerEvent};
-use crate::engine::{Input, LiveObject, Reason, SourceId};
-use crate::object::ObjectId;
+use crate::engine::{
+    ContentRef, Input, LiveObject, ObjectOwner, Reason, SourceId, SourceReading, SourceWrites,
+};
+use crate::object::{Diagnostic, GroupKind, ObjectId, count_text};
 use crate::report::EventReason;
 
 /// The longest rest after a call of unknown fate, so that all is soon tried again when the API
 /// server is back. The number of writes in flight, which falls to one, keeps that from being a
 /// storm.
 pub(super) const MAX_OUTAGE_BACKOFF: Duration = Duration::from_secs(15);
+
+/// The number of errors of one reading that the log names. A repository of some kilobytes can have
+/// a million.
+const MAX_LOGGED_ERRORS: usize = 200;
+
+/// Logs the errors of one reading: the first ones, and how many there are beside.
+fn log_errors<'a>(source: &str, errors: impl Iterator<Item = &'a Diagnostic>) {
+    let mut left_out = 0_usize;
+    for (nth, found) in errors.enumerate() {
+        if nth < MAX_LOGGED_ERRORS {
+            tracing::warn!(code = found.code, "{}: {}", found.origin, found.message);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let count = count_text(left_out, "more error");
+        tracing::warn!(source, "{count} in its files: `rhumb validate` of a checkout shows them all");
+    }
+}
 
 impl Reconciler {
     pub(super) fn handle_event(&mut self, event: LoopEvent) {
@@ -87,6 +114,69 @@ impl Reconciler {
         }
     }
 
+    /// Records the reading of a source.
+    fn record_reading(&mut self, source: SourceId, reading: SourceReading, unknown: BTreeSet<GroupKind>) {
+        let facts = || reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
+        let gvks: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
+        let unusable: BTreeSet<_> =
+            facts().flat_map(|facts| &facts.unusable).map(|unusable| unusable.id.group_kind()).collect();
+        let scalable =
+            facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
+        let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
+            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.unusable.iter().map(|h| &h.id)))
+            .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
+            .collect();
+        if let Some(revision) = &reading.revision {
+            let (name, files) = (&self.engine.view().source(source).name, reading.files.len());
+            let message_id = EventReason::RevisionRead.message_id();
+            tracing::info!(source = %name, %revision, files, message_id, "read");
+        }
+        let known = &self.engine.view().source(source).refused;
+        let refused = reading.refused.iter().filter(|found| !known.contains(found));
+        let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
+        // A single pass hands them to its caller, which shows all of them.
+        if self.run_mode.is_daemon() {
+            log_errors(&self.engine.view().source(source).name, found.filter(|found| found.is_error()));
+        }
+        let before = self.engine.view().last_observation_number();
+        let known = self.engine.view().source(source).head.clone();
+        let waits = self.engine.view().prune_decisions(source).next().is_some();
+        self.engine.handle(Input::Read { source, reading }, Instant::now());
+        self.record_read_event(source, known.as_ref());
+        self.sources.attempted.insert(source);
+        let last = self.engine.view().last_observation_number();
+        if last > before || (waits && known != self.engine.view().source(source).head) {
+            // An object that it no longer wants may have moved to another source. That one is asked
+            // before anything is pruned, and must have read as far.
+            let others = self.engine.view().source_ids().filter(|other| *other != source);
+            self.sources.due_observations.extend(others.map(|other| (other, last)));
+        }
+        let store = &mut self.records.inventories[source];
+        let lacks_location = self
+            .engine
+            .view()
+            .source(source)
+            .inventory
+            .as_ref()
+            .is_some_and(|inventory| inventory.lacks_location);
+        let is_complete = store.has_all_scopes(&touched) && !lacks_location && store.has_accepted_revision();
+        store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
+        self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
+        self.read_unscoped_again();
+        let informer_group = self.engine.view().source(source).informer_group;
+        self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
+        self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
+        if scalable {
+            self.watches.kinds.watch_scalers(&mut self.engine);
+        }
+        if self.engine.view().source(source).writes == SourceWrites::Observed {
+            self.update_engine_inventory(source);
+        }
+        self.executor.contents.clear();
+        self.sources.pins = PinState::Stale;
+    }
+
     pub(super) fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
         if let (InformerChange::Apply(id, live), false) = (&event.change, self.run_mode.is_daemon())
             && let Some(why) = self.find_rival(id, live)
@@ -106,6 +196,67 @@ impl Reconciler {
     pub(super) fn handle_scaler_event(&mut self, event: InformerEvent<Autoscaler>) {
         if let Some(bug) = self.watches.kinds.relay_scaler_event(event, &mut self.engine) {
             self.fatal = Some(bug.into());
+        }
+    }
+
+    /// Asks the tasks of sources for older contents that decisions need.
+    pub(super) fn request_contents(&mut self) {
+        if self.sources.attempted.is_empty() {
+            return;
+        }
+        for (revision, wanted) in self.engine.view().unread_contents() {
+            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
+            // together.
+            if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
+                continue;
+            }
+            // Several sources may follow the same repository.
+            let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
+            for (id, hash) in wanted {
+                let source = self.accepted_from(&id);
+                let former_inventory = self.engine.view().former_inventory_of(&id);
+                by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
+            }
+            // Most contents turn out to be those that the newest revision wants, once that is read.
+            let is_read = |source: &Option<SourceId>| {
+                source.is_none_or(|source| self.sources.attempted.contains(&source))
+            };
+            by_source.retain(|source, _| is_read(source));
+            for (source, wanted) in by_source {
+                match source.and_then(|source| self.sources.requests[source].as_ref()) {
+                    Some(source_task) => {
+                        if source_task
+                            .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
+                            .is_ok()
+                        {
+                            self.sources.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
+                        }
+                    }
+                    // A single reading has no history: what was accepted before is not known.
+                    None => {
+                        for WantedContent { id, hash, .. } in wanted {
+                            let release = ContentRef { hash, revision: revision.clone() };
+                            let content = Input::OlderContent { id, release, content: None };
+                            self.engine.handle(content, Instant::now());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the source that brought the accepted content of an object. It is the one whose
+    /// inventory rejects its content, else the one that owns the object, else the one that wants it.
+    /// None for an object of another process' source: its revisions are of another repository.
+    fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
+        // Known from the inventory, before anything is listed or read.
+        if let Some(source) = self.engine.view().rejecting_source(id) {
+            return Some(source);
+        }
+        let wanting = || self.engine.view().entry(id)?.targets.first().map(|(source, _)| *source);
+        match self.engine.view().live_object(id) {
+            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.view().source_of(live),
+            _ => wanting(),
         }
     }
 

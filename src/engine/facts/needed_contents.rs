@@ -1,58 +1,14 @@
-//! Contents of older revisions: which are needed, and what came of reading them.
+//! The revisions that must stay readable, and contents whose absence a prune waits for.
 //!
-//! `src/daemon/source_task/older_revision.rs` reads them.
+//! `src/engine/rollout/rollback/lifecycle.rs` names the contents of older revisions that are read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{
-    AcceptedContent, ContentRef, PruneCause, PruneDecision, ReplacementContent, SharedDesiredObject, SourceId,
-};
-use crate::object::{ContentHash, ObjectId, Revision};
+use crate::engine::{PruneCause, PruneDecision, SourceId};
+use crate::object::{ObjectId, Revision};
 
 impl Engine {
-    /// Returns the contents of older revisions that decisions need, by revision.
-    pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
-        let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in self.rollouts.rollbacks.unread() {
-            let replacement =
-                self.objects.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
-            if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
-                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
-            }
-        }
-        for id in self.objects.unread_accepted() {
-            let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
-                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
-            }
-        }
-        found
-    }
-
-    /// Takes the content of an object in an older revision; none where it cannot be had.
-    pub(in crate::engine) fn record_older_content(
-        &mut self,
-        id: &ObjectId,
-        release: &ContentRef,
-        content: Option<SharedDesiredObject>,
-    ) {
-        self.record_rollback_content(id, release, content.as_ref());
-        if let Some(entry) = self.objects.entries.get_mut(id)
-            && entry.accepted == AcceptedContent::Unread(release.clone())
-        {
-            entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
-                Some(desired) => AcceptedContent::Known(desired),
-                None => AcceptedContent::Unreadable(release.clone()),
-            };
-            self.objects.track_accepted(id);
-            self.track_rollout(id);
-            self.objects.wakes.mark(id.clone());
-            self.wake_config_consumers(id);
-            self.mark_prunes_stale();
-        }
-    }
-
     /// Has the contents of objects read again that a source no longer wants. The order of their
     /// deletions follows from them, and which of them are kept.
     pub(in crate::engine) fn reread_last_contents(&self, source: SourceId) -> Option<PruneDecision> {

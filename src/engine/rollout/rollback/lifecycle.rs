@@ -1,4 +1,5 @@
-//! The beginning and the end of each rollback.
+//! The beginning and the end of each rollback, and the contents of older revisions that are read
+//! for it.
 //!
 //! A rollback begins only when all contents that go back together have been read:
 //! `src/daemon/source_task/older_revision.rs` reads them. Then the rollback target is the target of
@@ -13,6 +14,8 @@
 //! policy that came later, for a field that never changes. A workload that waited for that to heal
 //! would keep its slot from all others.
 
+use std::collections::BTreeMap;
+
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
@@ -20,8 +23,10 @@ use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload};
-use crate::object::ObjectId;
+use crate::engine::{
+    AcceptedContent, ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload,
+};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The readiness of one rollback.
 enum RollbackReadiness {
@@ -34,6 +39,48 @@ enum RollbackReadiness {
 }
 
 impl Engine {
+    /// Returns the contents of older revisions that decisions need, by revision.
+    pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+        let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
+        for id in self.rollouts.rollbacks.unread() {
+            let replacement =
+                self.objects.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
+            if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        for id in self.objects.unread_accepted() {
+            let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
+            if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
+                found.entry(revision.clone()).or_default().push((id.clone(), *hash));
+            }
+        }
+        found
+    }
+
+    /// Takes the content of an object in an older revision; none where it cannot be had.
+    pub(in crate::engine) fn record_older_content(
+        &mut self,
+        id: &ObjectId,
+        release: &ContentRef,
+        content: Option<SharedDesiredObject>,
+    ) {
+        self.record_rollback_content(id, release, content.as_ref());
+        if let Some(entry) = self.objects.entries.get_mut(id)
+            && entry.accepted == AcceptedContent::Unread(release.clone())
+        {
+            entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
+                Some(desired) => AcceptedContent::Known(desired),
+                None => AcceptedContent::Unreadable(release.clone()),
+            };
+            self.objects.track_accepted(id);
+            self.track_rollout(id);
+            self.objects.wakes.mark(id.clone());
+            self.wake_config_consumers(id);
+            self.mark_prunes_stale();
+        }
+    }
+
     /// Records the content of a rollback target, or that it cannot be read.
     pub(in crate::engine) fn record_rollback_content(
         &mut self,

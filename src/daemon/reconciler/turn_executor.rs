@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
-use super::super::super::drift::ComparisonRequest;
-use super::super::Reconciler;
-use super::super::write_window::RetryAdmission;
-use super::LookupBatch;
+use super::super::drift::ComparisonRequest;
+use super::Reconciler;
+use super::dispatch::LookupBatch;
+use super::write_window::RetryAdmission;
 use crate::engine::{
     Action, Admission, Decision, EffectExecutor, Engine, ObjectQuestion, ObjectWrite, Reason, WriteMode,
 };
