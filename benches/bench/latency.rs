@@ -99,10 +99,20 @@ impl FollowedRepository<'_> {
         samples: usize,
         file: impl Fn(usize, &str) -> Manifest,
     ) -> Outcome<Times> {
+        self.commit_times_of_many(samples, |sample, version| vec![file(sample, version)])
+    }
+
+    /// Does the same as [`FollowedRepository::commit_times`], with several files in each commit, up
+    /// to the first write.
+    pub(crate) fn commit_times_of_many(
+        &mut self,
+        samples: usize,
+        files: impl Fn(usize, &str) -> Vec<Manifest>,
+    ) -> Outcome<Times> {
         let mut times = Vec::new();
         for sample in 0..samples {
             let version = format!("commit {sample}");
-            let moved = self.repository.push(&file(sample, &version))?;
+            let moved = self.repository.push_all(&files(sample, &version))?;
             block_on(self.watch.until(|seen| seen.version == version))?;
             times.push(moved.elapsed());
             std::thread::sleep(PAUSE);
