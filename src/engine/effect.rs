@@ -166,7 +166,7 @@ impl Engine {
         now: Instant,
     ) -> Option<RolloutLedger> {
         // A process that only observes writes nothing at all, not even its queue.
-        if self.sources.states().iter().all(|source| source.writes == SourceWrites::Observed) {
+        if self.sources.states().iter().all(|source| source.declared.writes == SourceWrites::Observed) {
             return None;
         }
         let mut publication = std::mem::take(&mut self.rollouts.publication);

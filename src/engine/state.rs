@@ -12,13 +12,14 @@ use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindFacts};
 use crate::engine::facts::object_facts::ObjectFacts;
+use crate::engine::facts::source_declaration::SourceDeclaration;
 use crate::engine::facts::source_set::SourceSet;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::trace::{SourceDeclaration, TraceCall, TraceRecorder, sorted};
+use crate::engine::trace::{TraceCall, TraceRecorder, sorted};
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::object::{Gvk, ObjectId};
 
@@ -70,9 +71,9 @@ impl Engine {
     }
 
     /// Adds a source and returns its number.
-    pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        let call = self.begin_call(TraceCall::AddSource, None, &SourceDeclaration::from(&source));
-        let number = self.sources.add(source);
+    pub(crate) fn add_source(&mut self, declared: SourceDeclaration) -> SourceId {
+        let call = self.begin_call(TraceCall::AddSource, None, &declared);
+        let number = self.sources.add(declared);
         self.end_call(call, || number);
         number
     }

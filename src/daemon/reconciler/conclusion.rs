@@ -136,7 +136,7 @@ impl Reconciler {
         }
         let sources = self.engine.view().sources();
         let incomplete = sources.iter().filter_map(|source| {
-            Some((source.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
+            Some((source.declared.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
         });
         PassResult {
             ending,

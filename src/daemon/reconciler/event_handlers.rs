@@ -111,7 +111,7 @@ impl Reconciler {
 
     /// Records why a source cannot be read.
     fn record_unreadable_source(&mut self, source: SourceId, why: Arc<str>) {
-        let name = self.engine.view().source(source).name.clone();
+        let name = self.engine.view().source(source).declared.name.clone();
         let message_id = EventReason::SourceIncomplete.message_id();
         tracing::warn!(source = %name, message_id, "{why}");
         let head = self.engine.view().source(source).head.clone();

@@ -58,7 +58,7 @@ impl Reconciler {
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
-            let (name, files) = (&self.engine.view().source(source).name, reading.files.len());
+            let (name, files) = (&self.engine.view().source(source).declared.name, reading.files.len());
             let message_id = EventReason::RevisionRead.message_id();
             tracing::info!(source = %name, %revision, files, message_id, "read");
         }
@@ -67,7 +67,10 @@ impl Reconciler {
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         // A single pass hands them to its caller, which shows all of them.
         if self.run_mode.is_daemon() {
-            log_errors(&self.engine.view().source(source).name, found.filter(|found| found.is_error()));
+            log_errors(
+                &self.engine.view().source(source).declared.name,
+                found.filter(|found| found.is_error()),
+            );
         }
         let before = self.engine.view().last_observation_number();
         let known = self.engine.view().source(source).head.clone();
@@ -94,13 +97,13 @@ impl Reconciler {
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
-        let informer_group = self.engine.view().source(source).informer_group;
+        let informer_group = self.engine.view().source(source).declared.informer_group;
         self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
         self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
         if scalable {
             self.watches.kinds.watch_scalers(&mut self.engine);
         }
-        if self.engine.view().source(source).writes == SourceWrites::Observed {
+        if self.engine.view().source(source).declared.writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
@@ -145,7 +148,7 @@ impl Reconciler {
                     let source_task = source_task.with_facts(facts);
                     let source_task = source_task.with_last_check(self.telemetry.history.last_check(source));
                     let source_task = source_task.with_versions(self.watches.kinds.served_versions());
-                    match self.engine.view().source(source).lifecycle {
+                    match self.engine.view().source(source).declared.lifecycle {
                         SourceLifecycle::Active => {
                             self.events.tasks.keep("the reader of a source", source_task.run(from_loop));
                         }

@@ -82,7 +82,7 @@ impl Engine {
             inventories: self.sources.inventory_ids(),
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
-            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
+            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].declared.adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.replica_owner(id, entry),

@@ -60,7 +60,7 @@ impl Engine {
     /// Returns the objects that are to be searched for in other folders before a source deletes them.
     /// None where nothing is to be searched for, or not all is known yet.
     pub(in crate::engine) fn objects_to_search(&self, source: SourceId) -> Option<Vec<DroppedObject>> {
-        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        let is_due = self.sources[source].declared.moved == MovedObjects::Unsearched;
         if !is_due || self.unready_blocker(source).is_some() {
             return None;
         }
@@ -74,13 +74,13 @@ impl Engine {
 
     /// Takes over what a search has found.
     pub(in crate::engine) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
-        self.sources[source].moved = moved;
+        self.sources[source].declared.moved = moved;
         self.sources[source].prunes.mark_stale();
     }
 
     /// Returns why a source deletes nothing before other folders were searched.
     pub(in crate::engine) fn search_blocker(&self, source: SourceId) -> Option<PruneDecision> {
-        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        let is_due = self.sources[source].declared.moved == MovedObjects::Unsearched;
         is_due.then_some(PruneDecision::Defer(PruneCause::UnsearchedFolders))
     }
 }

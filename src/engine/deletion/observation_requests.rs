@@ -190,7 +190,7 @@ impl Engine {
     fn request_observations(&mut self, source: SourceId, now: Instant) {
         let number = self.next_observation_number();
         let over = now + REQUEST_WINDOW;
-        let delay = self.sources[source].prune_delay;
+        let delay = self.sources[source].declared.prune_delay;
         let uid = |id: &ObjectId| Some(self.informer_object(id)?.uid.clone());
         let uids: Vec<_> = self.unwanted_of(source).filter_map(uid).collect();
         for uid in uids {

@@ -77,7 +77,7 @@ impl Engine {
         let released_since = before.and_then(|recorded| recorded.released_since).or_else(began);
         let read = self.completeness(source);
         // A pass of some of the files knows no more of the others than was known before.
-        let completeness = match self.sources[source].prune {
+        let completeness = match self.sources[source].declared.prune {
             PrunePolicy::Partial => recorded.map(|recorded| recorded.completeness).unwrap_or_default(),
             _ => read,
         };

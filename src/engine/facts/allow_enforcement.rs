@@ -26,7 +26,7 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<AllowViolation> {
-        self.sources[source].allow.violation(id, self.kinds.scope_of(&id.group_kind()))
+        self.sources[source].declared.allow.violation(id, self.kinds.scope_of(&id.group_kind()))
     }
 
     /// Returns whether a source may have an object.
@@ -37,7 +37,7 @@ impl Engine {
     /// Returns whether a source may have any object of a kind. Others are not listed for it, and
     /// keep it from nothing.
     pub(in crate::engine) fn is_kind_allowed(&self, source: SourceId, kind: &GroupKind) -> bool {
-        self.sources[source].allow.can_allow_kind(kind, self.kinds.scope_of(kind))
+        self.sources[source].declared.allow.can_allow_kind(kind, self.kinds.scope_of(kind))
     }
 
     /// Returns the kinds of a source's inventory that are listed for it.

@@ -220,7 +220,7 @@ impl Engine {
 
     /// Returns whether the informers of a source watch a namespace.
     pub(in crate::engine) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
-        let informer_group = self.kinds.informer_groups.all.get(self.sources[source].informer_group);
+        let informer_group = self.kinds.informer_groups.all.get(self.sources[source].declared.informer_group);
         let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
     }
@@ -247,7 +247,7 @@ impl Engine {
             self.objects.informer_objects.contains_key(id).then(|| self.kinds.informer_groups.observer_of(id))
         };
         let brought = || entry.and_then(|entry| entry.accepted_source());
-        let of = |source: SourceId| self.sources[source].informer_group;
+        let of = |source: SourceId| self.sources[source].declared.informer_group;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
@@ -288,7 +288,7 @@ impl Engine {
 
     /// Returns how far the informers of a source have got with a kind.
     pub(in crate::engine) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
-        self.kinds.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
+        self.kinds.informer_groups.all.get(self.sources[source].declared.informer_group)?.state_in(kind)
     }
 
     /// Returns whether an informer has listed everything.

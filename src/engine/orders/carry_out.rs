@@ -217,7 +217,7 @@ impl Engine {
             OrderVerb::Confirm(uids) => OrderAnswer::Done(self.confirm(source, id, uids)),
             // The rights over one source's orders must not reach another's.
             _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
-                let name = &self.sources[source].name;
+                let name = &self.sources[source].declared.name;
                 OrderAnswer::Done(format!("nothing was done: {id} is no object of source {name}"))
             }
             OrderVerb::Undo(to) => self.undo(source, order, to.clone()),

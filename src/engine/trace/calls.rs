@@ -9,7 +9,7 @@ use crate::engine::Budget;
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::ReadState;
 use crate::engine::state::Engine;
-use crate::engine::trace::declarations::EngineDeclaration;
+use crate::engine::trace::declaration::EngineDeclaration;
 use crate::engine::trace::recorder::{TraceCall, TraceChunk, TraceRecorder, TracedCall};
 
 impl Engine {

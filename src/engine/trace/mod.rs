@@ -10,13 +10,12 @@
 //! well.
 
 mod calls;
-mod declarations;
+mod declaration;
 mod forms;
 mod recorder;
 mod replay;
 mod stand_ins;
 
-pub(in crate::engine) use declarations::SourceDeclaration;
 pub(in crate::engine) use forms::{DecisionForm, EffectsForm, StatementQuestion, sorted};
 pub(in crate::engine) use recorder::TraceCall;
 pub(crate) use recorder::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
