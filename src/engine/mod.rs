@@ -19,6 +19,7 @@
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
 //! file or a clock. Every apply, delete and eviction is decided here and nowhere else.
 
+mod calls;
 mod decide;
 mod deletion;
 mod driver;
@@ -28,6 +29,7 @@ mod input;
 mod lease_shares;
 mod orders;
 mod plan;
+mod replay;
 mod restart;
 mod rollout;
 mod state;
@@ -126,6 +128,7 @@ pub(crate) use orders::order::{
 pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
+pub(crate) use replay::{Replay, ReplayedCall};
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;
@@ -186,7 +189,7 @@ pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, St
 pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
-pub(crate) use trace::{MAX_TRACE_LINE_BYTES, Replay, ReplayedCall, TraceChunk, TraceRecorder};
+pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
 pub(crate) use view::View;
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
-use crate::engine::trace::TraceCall;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of an informer group in its engine.
@@ -189,17 +188,14 @@ impl InformerGroupSet {
 }
 
 impl Engine {
-    /// Adds an informer group, and returns its number; with the namespaces that it watches, or none for
-    /// all of them.
-    pub(crate) fn add_informer_group(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> InformerGroupId {
-        let call = self.begin_call(TraceCall::AddInformerGroup, None, &namespaces);
-        self.kinds
-            .informer_groups
-            .all
-            .push(InformerGroupState { namespaces, ..InformerGroupState::default() });
-        let number = self.kinds.informer_groups.all.len() - 1;
-        self.end_call(call, || number);
-        number
+    /// Does the same as [`Engine::add_informer_group`], as a part of that call.
+    pub(in crate::engine) fn insert_informer_group(
+        &mut self,
+        namespaces: Option<BTreeSet<Arc<str>>>,
+    ) -> InformerGroupId {
+        let all = &mut self.kinds.informer_groups.all;
+        all.push(InformerGroupState { namespaces, ..InformerGroupState::default() });
+        all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.

@@ -6,13 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::engine::HashCipherStatus;
+use crate::engine::calls::{EngineDeclaration, StatementQuestion, TRACE_FORM};
 use crate::engine::effect::{OrderReach, QueueMode};
 use crate::engine::input::Input;
 use crate::engine::restart::key_answers::KeyAnswers;
 use crate::engine::state::Engine;
-use crate::engine::trace::declaration::{EngineDeclaration, TRACE_FORM};
-use crate::engine::trace::forms::StatementQuestion;
-use crate::engine::trace::recorder::{TraceCall, TraceLine, TraceRecorder};
+use crate::engine::trace::{TraceCall, TraceLine, TraceRecorder};
 use crate::object::ObjectId;
 use crate::object::serial::count_instants_from;
 

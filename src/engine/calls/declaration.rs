@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::engine::rollout::budget::Budget;
 
 /// The number of the form of traces. Another version may read another form only.
-pub(super) const TRACE_FORM: u32 = 1;
+pub(in crate::engine) const TRACE_FORM: u32 = 1;
 
 /// An engine as it begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct EngineDeclaration {
+pub(in crate::engine) struct EngineDeclaration {
     /// The form of the lines.
     pub form: u32,
     /// The version of rhumb.
@@ -22,7 +22,7 @@ pub(super) struct EngineDeclaration {
 
 impl EngineDeclaration {
     /// Declares an engine of this version.
-    pub(super) fn of(budget: &Budget) -> Self {
+    pub(in crate::engine) fn of(budget: &Budget) -> Self {
         Self { form: TRACE_FORM, version: env!("CARGO_PKG_VERSION").into(), budget: budget.clone() }
     }
 }
