@@ -419,10 +419,10 @@ fn find_blocker(
 fn hold_blocker(source: &SourceRecord, live: &LiveObject) -> Option<FoundBlocker> {
     let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
-    let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, format!("on hold until {until}{because}"));
     let (until, reason, withheld) = (Some(until), hold.reason.clone(), WithheldWrite::Nothing);
-    Some(found.with_code(CodedReason::of(&Reason::OnHold(ActiveHold { until, reason, withheld }))))
+    let reason = Reason::OnHold(ActiveHold { until, reason, withheld });
+    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, reason.to_string());
+    Some(found.with_code(CodedReason::of(&reason)))
 }
 
 /// Returns the pause on the object itself.

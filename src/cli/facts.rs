@@ -15,8 +15,9 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory_id_of};
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection,
-    RejectionAction, RolloutClaim, RolloutLedger, UnitMember, is_workload,
+    ActiveHold, ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, PauseSubject,
+    QueuedObject, Reason, Rejection, RejectionAction, RolloutClaim, RolloutLedger, UnitMember, WithheldWrite,
+    is_workload,
 };
 use crate::object::ObjectId;
 
@@ -25,8 +26,8 @@ pub(super) struct ClusterObjectFacts {
     id: ObjectId,
     inventory_id: String,
     standing: ManagedObjectState,
-    paused: Option<(String, PauseIntent)>,
-    hold: Option<HoldIntent>,
+    /// The hold on it, and the pause of it or of its source.
+    wishes: Vec<Reason>,
     rejection: Option<Rejection>,
     /// The reason for its pending deletion.
     pending: Option<String>,
@@ -51,19 +52,24 @@ impl ClusterObjectFacts {
             let text = target.annotation_value(key);
             if cluster_status::is_heeding_opt_outs(inventory) { text } else { "" }
         };
-        let own = PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| ("it".to_owned(), paused));
+        let own =
+            PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| (PauseSubject::Object, paused));
         let of_source =
             inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
-        let of_source = of_source.map(|paused| (format!("source {}", target.source), paused));
+        let of_source = of_source.map(|paused| (PauseSubject::Source(target.source.as_str().into()), paused));
+        let paused = own.or(of_source).map(|(subject, paused)| Reason::Paused(subject, paused.reason));
         let rejections = daemon::rejections(inventory);
         let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
+        let hold = HoldIntent::parse(heeded(annotations::HOLD)).filter(ends).map(|hold| {
+            let HoldIntent { until, reason, .. } = hold;
+            Reason::OnHold(ActiveHold { until, reason, withheld: WithheldWrite::Nothing })
+        });
         Ok(Self {
             id: target.id.clone(),
             inventory_id: inventory_id_of(&session.system, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
-            paused: own.or(of_source),
-            hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
+            wishes: hold.into_iter().chain(paused).collect(),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             ledger,
@@ -98,18 +104,11 @@ impl ClusterObjectFacts {
 
     /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
     pub(super) fn wait_reasons(&self) -> Vec<String> {
-        let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
         lines.extend(self.unreadable.iter().chain(&self.unread_records).cloned());
         lines.extend(self.standing.reason.iter().cloned());
         lines.extend(self.steps.iter().cloned());
-        if let Some(hold) = &self.hold {
-            let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
-            lines.push(format!("on hold until {until}{}", because(&hold.reason)));
-        }
-        if let Some((state, paused)) = &self.paused {
-            lines.push(format!("{state} is paused{}", because(&paused.reason)));
-        }
+        lines.extend(self.wishes.iter().map(ToString::to_string));
         if let Some(rejection) = &self.rejection {
             let stays = match rejection.action {
                 RejectionAction::RollBack => {

@@ -194,17 +194,19 @@ pub(crate) struct ActiveHold {
     pub withheld: WithheldWrite,
 }
 
-/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`.
+/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`. Without a reason there is
+/// no colon.
 impl fmt::Display for ActiveHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let until = self.until.map(|until| until.to_string()).unwrap_or_default();
+        let colon = if self.reason.is_empty() { "" } else { ": " };
         let withheld = match self.withheld {
             WithheldWrite::Nothing => "",
             WithheldWrite::Repair => "; it was changed, and is not repaired",
             WithheldWrite::Content => "; a newer content waits",
             WithheldWrite::Deletion => "; its deletion is pending",
         };
-        write!(f, "on hold until {until}: {}{withheld}", self.reason)
+        write!(f, "on hold until {until}{colon}{}{withheld}", self.reason)
     }
 }
 

@@ -83,6 +83,10 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         (Reason::Paused(PauseSubject::Object, "".into()), "it is paused"),
         (Reason::Paused(PauseSubject::Source("shop".into()), words()), "source shop is paused: x"),
         (Reason::OnHold(hold(WithheldWrite::Nothing)), "on hold until 1970-01-01T00:00:00Z: x"),
+        (
+            Reason::OnHold(ActiveHold { reason: "".into(), ..hold(WithheldWrite::Content) }),
+            "on hold until 1970-01-01T00:00:00Z; a newer content waits",
+        ),
         (Reason::Prune(PruneCause::UnreadInventory), "nothing is pruned until the inventory is read"),
         (
             Reason::Confirm(PruneCause::DataLoss("a Namespace")),
