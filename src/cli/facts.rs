@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::cluster_status::ManagedObjectState;
 use super::object_argument::ObjectArgument;
@@ -16,10 +17,35 @@ use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
     ActiveHold, ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, PauseSubject,
-    QueuedObject, Reason, Rejection, RejectionAction, RolloutClaim, RolloutLedger, UnitMember, WithheldWrite,
-    is_workload,
+    QueuedObject, Reason, ReasonCode, Rejection, RejectionAction, RolloutClaim, RolloutLedger, UnitMember,
+    WithheldWrite, is_workload,
 };
 use crate::object::ObjectId;
+use crate::render::CodedReason;
+
+/// A reason as it is shown: a sentence, and the same for machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct ShownReason {
+    /// The sentence.
+    pub(super) reason: String,
+    /// The same for machines, as far as the records tell it.
+    #[serde(flatten)]
+    pub(super) coded: CodedReason,
+}
+
+impl ShownReason {
+    fn of(reason: &Reason) -> Self {
+        Self { reason: reason.to_string(), coded: CodedReason::of(reason) }
+    }
+
+    fn with_code(reason: String, code: ReasonCode) -> Self {
+        Self { reason, coded: CodedReason::of_code(code) }
+    }
+
+    fn without_code(reason: String) -> Self {
+        Self { reason, coded: CodedReason::default() }
+    }
+}
 
 /// The facts about one object, as texts of the cluster.
 pub(super) struct ClusterObjectFacts {
@@ -103,12 +129,18 @@ impl ClusterObjectFacts {
     }
 
     /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
-    pub(super) fn wait_reasons(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
-        lines.extend(self.unreadable.iter().chain(&self.unread_records).cloned());
-        lines.extend(self.standing.reason.iter().cloned());
-        lines.extend(self.steps.iter().cloned());
-        lines.extend(self.wishes.iter().map(ToString::to_string));
+    pub(super) fn wait_reasons(&self) -> Vec<ShownReason> {
+        let queued = self.queue_entry().map(|queued| ShownReason {
+            reason: queued.to_string(),
+            coded: cluster_status::queue_code(queued),
+        });
+        let mut found: Vec<ShownReason> = queued.into_iter().collect();
+        let unread = self.unreadable.iter().chain(&self.unread_records);
+        found.extend(unread.map(|why| ShownReason::of(&Reason::RecordUnreadable(why.as_str().into()))));
+        found.extend(self.standing.reason.iter().cloned());
+        let steps = self.steps.iter().cloned();
+        found.extend(steps.map(|step| ShownReason::with_code(step, ReasonCode::StepInProgress)));
+        found.extend(self.wishes.iter().map(ShownReason::of));
         if let Some(rejection) = &self.rejection {
             let stays = match rejection.action {
                 RejectionAction::RollBack => {
@@ -116,27 +148,30 @@ impl ClusterObjectFacts {
                 }
                 RejectionAction::Quarantine => "it is held as it is",
             };
-            lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
+            let rejected = format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause);
+            found.push(ShownReason::with_code(rejected, ReasonCode::ContentRejected));
         }
         if let Some(pending) = &self.pending {
-            lines.push(format!("deletion pending: {pending}"));
+            let pending = format!("deletion pending: {pending}");
+            found.push(ShownReason::with_code(pending, ReasonCode::PruneNeedsConfirmation));
         }
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
-            lines.push(format!(
+            found.push(ShownReason::without_code(format!(
                 "it may be one of {unnamed} that are not settled and that the ConfigMap of the source does not name; \
                  `rhumb status` asks a daemon that runs"
-            ));
+            )));
         }
         if let Some(unit) = self.unit_record() {
             let others: Vec<String> =
                 unit.members.keys().filter(|id| **id != self.id).map(ToString::to_string).collect();
             if !others.is_empty() {
                 let revision = unit.revision.short_name();
-                lines.push(format!("revision {revision} is released together with {}", others.join(", ")));
+                let together = format!("revision {revision} is released together with {}", others.join(", "));
+                found.push(ShownReason::without_code(together));
             }
         }
-        lines
+        found
     }
 
     /// Returns the state of the rollout budget, in one line.
