@@ -47,7 +47,7 @@ pub(crate) use decide::decision::ReplicaOwner;
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
-pub(crate) use decide::ownership::PriorSource;
+pub(crate) use decide::ownership::{PriorSource, apply_set_description};
 pub(crate) use decide::reason::{FightCause, Reason};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
@@ -183,10 +183,8 @@ pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
-pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize, StepWait, SurplusPods};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
-#[cfg(test)]
-pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
 pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};

@@ -58,7 +58,7 @@ pub(in crate::engine) fn left_alone_reason(
 
 /// Returns the description of an ApplySet whose source is not known: its id, and the command that
 /// finds its parent object.
-pub(in crate::engine) fn apply_set_description(set: &str) -> Arc<str> {
+pub(crate) fn apply_set_description(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }

@@ -1,6 +1,5 @@
 //! The reason for each case in which nothing is done.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::engine::decide::reason_payload::{
 use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
-/// The reason for which an object is not changed now. Each reaches the user in these words.
+/// The reason for which an object is not changed now. `render` has the sentence of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
@@ -198,82 +197,4 @@ pub(crate) enum FightCause {
     Changes(Arc<str>),
     /// Somebody deletes the object each time it is made.
     Deletions,
-}
-
-impl fmt::Display for FightCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Changes(who) => {
-                write!(f, "{who} keeps changing the same fields: stop it, or leave these fields to it")
-            }
-            Self::Deletions => f.write_str(
-                "somebody deletes it each time it is made: stop that, or take it out of the source",
-            ),
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Unobservable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
-            Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
-            Self::Unserved(gvk, others) => {
-                write!(f, "the server has no kind {gvk}")?;
-                if others.is_empty() { Ok(()) } else { write!(f, " (it has {})", others.join(", ")) }
-            }
-            Self::UnknownKind(gvk) => write!(f, "the API server cannot say now whether it serves {gvk}"),
-            Self::Needs(id, why) => write!(f, "needs {id}, which {why}"),
-            Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
-            Self::Budget(shortage) => shortage.fmt(f),
-            Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
-            Self::UnitWorkload(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
-            Self::Owned(owner) => write!(f, "it belongs to {owner}"),
-            Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
-            Self::Generated(other) => write!(
-                f,
-                "its generated values would not fit those of {other}, which another render made: restore it, or delete \
-                 all objects of the release with generated values"
-            ),
-            Self::Terminating => f.write_str("it is being deleted"),
-            Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
-            Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
-            Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
-            Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
-            Self::KeyUnavailable(why) => {
-                write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
-            }
-            Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
-            Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
-            Self::Refused(why, _)
-            | Self::RecordUnreadable(why)
-            | Self::Unusable(why)
-            | Self::Oversized(_, why) => f.write_str(why),
-            Self::Step(step) => write!(f, "{step}"),
-            Self::Rejected(rejected) => write!(f, "{rejected}"),
-            Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),
-            Self::Paused(subject, why) => write!(f, "{subject} is paused: {why}"),
-            Self::OnHold(hold) => write!(f, "{hold}"),
-            Self::Prune(cause) | Self::Kept(cause) => write!(f, "{cause}"),
-            Self::LeftAlone(ReconcilePolicy::OnlyCreate) => {
-                f.write_str("its annotation asks to create it only if it is missing, and it exists")
-            }
-            Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
-            Self::OptedOut(word) => {
-                write!(f, "{word} is set on the live object: it is neither changed nor repaired until that is removed")
-            }
-            Self::Confirm(cause) => write!(f, "{cause}; see `rhumb prune list`"),
-            Self::ReadingPeers => f.write_str("reading what other sources of the cluster want"),
-            Self::Observed => f.write_str("the source has `observe: true`, so nothing is written"),
-        }
-    }
-}
-
-fn seconds(time: Duration) -> String {
-    if time < Duration::from_secs(1) {
-        format!("{} ms", time.as_millis())
-    } else {
-        format!("{} s", time.as_secs())
-    }
 }

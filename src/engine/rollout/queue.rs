@@ -5,7 +5,6 @@
 //! written there.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,34 +42,6 @@ pub(crate) struct QueuedObject {
     pub position: Option<(u32, u32)>,
     /// The reason for its wait.
     pub reason: Arc<str>,
-}
-
-/// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
-impl fmt::Display for QueuedObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.position {
-            Some((position, of)) => {
-                write!(
-                    f,
-                    "waiting in the rollout queue: {} of {of}, as {}",
-                    ordinal_text(position),
-                    self.reason
-                )
-            }
-            None => write!(f, "waiting: {}", self.reason),
-        }
-    }
-}
-
-fn ordinal_text(number: u32) -> String {
-    let ending = match (number % 100, number % 10) {
-        (11..=13, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    };
-    format!("{number}{ending}")
 }
 
 /// The form of a [`QueuedObject`] in JSON.
