@@ -48,11 +48,10 @@ pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
 pub(crate) use decide::ownership::{PriorSource, apply_set_description};
-pub(crate) use decide::reason::{FightCause, Reason};
+pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent, RejectionOutcome,
-    WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, RejectionOutcome, WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
@@ -183,7 +182,9 @@ pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
-pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize, StepWait, SurplusPods};
+pub(crate) use rollout::steps::{
+    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusPods,
+};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;

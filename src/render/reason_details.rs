@@ -281,7 +281,7 @@ impl ReasonDetails {
                 if let StepRequirement::Pods { ready, target } = wait.lacks {
                     (self.ready, self.target) = (Some(ready), Some(target));
                 }
-                self.message = why.as_deref().and_then(bound_message);
+                self.message = why.as_ref().and_then(|why| bound_message(&why.to_string()));
             }
             HeldStep::LostNode(node) => self.node = Some(node.to_string()),
             HeldStep::Surplus(message) => self.message = bound_message(message),

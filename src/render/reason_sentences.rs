@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, WithheldWrite, apply_set_description,
+    RejectedContent, RejectionOutcome, StepObstacle, WithheldWrite, apply_set_description,
 };
 
 impl fmt::Display for Reason {
@@ -158,6 +158,15 @@ impl fmt::Display for HeldStep {
             Self::Surplus(message) => {
                 write!(f, "scaling gave the new template more pods than its step allows: {message}")
             }
+        }
+    }
+}
+
+impl fmt::Display for StepObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reason(reason) => write!(f, "{reason}"),
+            Self::Message(why) => f.write_str(why),
         }
     }
 }

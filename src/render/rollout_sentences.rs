@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::engine::{BudgetScope, BudgetShortage, QueuedObject, StepRequirement, StepWait, SurplusPods};
+use crate::engine::{
+    BudgetScope, BudgetShortage, CurrentStep, QueuedObject, StepRequirement, StepWait, SurplusPods,
+};
 use crate::object::{ObjectId, count_text, duration_text, verb_to_be};
 
 impl fmt::Display for BudgetShortage {
@@ -74,6 +76,16 @@ impl fmt::Display for BudgetScope {
             Self::Cluster => Ok(()),
             Self::Source(_, name) => write!(f, " of source {name}"),
             Self::Namespace(name) => write!(f, " in namespace {name}"),
+        }
+    }
+}
+
+impl fmt::Display for CurrentStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stays(wait, None) => write!(f, "{wait}"),
+            Self::Stays(wait, Some(surplus)) => write!(f, "{wait}; {surplus}"),
+            Self::AwaitsBudget => f.write_str("its next step waits for the rollout budget"),
         }
     }
 }

@@ -407,7 +407,7 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
             updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
             unavailable: load.unavailable,
-            step: steps.get(&load.id).cloned(),
+            step: steps.get(&load.id).map(ToString::to_string),
         }
     });
     let queue = engine.queue_with_reasons().into_iter().map(|(queued, reason)| QueuedWorkloadStatus {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent,
+    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
 };
-use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy};
+use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. `render` has the sentence of each.
@@ -197,4 +197,35 @@ pub(crate) enum FightCause {
     Changes(Arc<str>),
     /// Somebody deletes the object each time it is made.
     Deletions,
+}
+
+/// A step that holds a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeldStep {
+    /// Its pods are not all ready, and this may be why no more are replaced.
+    Pods(StepWait, Option<StepObstacle>),
+    /// All nodes that are Ready have the new pod, and this one is not Ready.
+    LostNode(Arc<str>),
+    /// A scale gave the new template more pods than the step allows. These words say what is done.
+    Surplus(Arc<str>),
+}
+
+impl HeldStep {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
+        match self {
+            Self::Pods(..) => CauseCode::StepPodsPending,
+            Self::LostNode(_) => CauseCode::NodeNotReady,
+            Self::Surplus(_) => CauseCode::SurplusPods,
+        }
+    }
+}
+
+/// The reason for which no more pods of a step are replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StepObstacle {
+    /// The budget is short, or a person has paused it.
+    Reason(Box<Reason>),
+    /// An eviction was refused, or the nodes are not known, as these words say.
+    Message(Arc<str>),
 }

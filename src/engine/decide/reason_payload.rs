@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::rollout::steps::StepWait;
 
 /// The state in which a needed object is, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,28 +159,6 @@ pub(crate) enum RejectionOutcome {
     RolledBack(Arc<str>),
     /// It is back at this revision, which cannot be read any more.
     Unreadable(Arc<str>),
-}
-
-/// A step that holds a rollout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HeldStep {
-    /// Its pods are not all ready, and these words may say why no more are replaced.
-    Pods(StepWait, Option<Arc<str>>),
-    /// All nodes that are Ready have the new pod, and this one is not Ready.
-    LostNode(Arc<str>),
-    /// A scale gave the new template more pods than the step allows. These words say what is done.
-    Surplus(Arc<str>),
-}
-
-impl HeldStep {
-    /// Returns its code.
-    pub(crate) const fn code(&self) -> CauseCode {
-        match self {
-            Self::Pods(..) => CauseCode::StepPodsPending,
-            Self::LostNode(_) => CauseCode::NodeNotReady,
-            Self::Surplus(_) => CauseCode::SurplusPods,
-        }
-    }
 }
 
 /// A content that failed, or that a person undid.

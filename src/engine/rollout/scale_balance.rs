@@ -281,11 +281,9 @@ impl Engine {
         self.rollouts.surplus_corrections.values().filter_map(|correction| correction.until).min()
     }
 
-    /// Returns the text about a Deployment's surplus, to be put behind the rest.
-    pub(in crate::engine) fn surplus_words(&self, id: &ObjectId) -> String {
-        let message =
-            self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
-        message.map_or_else(String::new, |message| format!("; {message}"))
+    /// Returns what becomes of a Deployment's surplus, in words.
+    pub(in crate::engine) fn surplus_message(&self, id: &ObjectId) -> Option<Arc<str>> {
+        self.rollouts.surplus_corrections.get(id)?.message.clone()
     }
 
     /// Adds to the decision about an applied object that a scale gave its new template more pods

@@ -6,6 +6,7 @@
 //! crash.
 
 use crate::object::annotations;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -214,6 +215,15 @@ pub struct StepWait {
     pub lacks: StepRequirement,
     /// Pods beyond those of the step that have the new template.
     pub surplus: SurplusPods,
+}
+
+/// A step that holds a workload now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CurrentStep {
+    /// It is not left yet, and this may become of pods that a scale has added.
+    Stays(StepWait, Option<Arc<str>>),
+    /// The next step waits for the rollout budget.
+    AwaitsBudget,
 }
 
 /// Pods that came by a scale to a template that is held.

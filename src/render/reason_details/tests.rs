@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::{
     ActiveHold, CauseCode, CurrentOwner, DependencyState, ReconcilePolicy, RejectedContent, RejectionOutcome,
-    SourceId, StepWait, SurplusPods, WithheldWrite,
+    SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite,
 };
 use crate::object::{ErrorClass, GroupKind};
 
@@ -310,6 +310,7 @@ fn rejections_and_opt_outs() -> Vec<Row> {
 }
 
 fn steps() -> Vec<Row> {
+    let paused = Reason::Paused(PauseSubject::Object, x());
     vec![
         (
             Reason::Step(HeldStep::Pods(wait(), None)),
@@ -318,12 +319,21 @@ fn steps() -> Vec<Row> {
             "step 1 of 2: 3 of 4 new pods are ready",
         ),
         (
-            Reason::Step(HeldStep::Pods(wait(), Some(x()))),
+            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Message(x())))),
             "StepInProgress",
             json!({
                 "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
             }),
             "step 1 of 2: 3 of 4 new pods are ready; x",
+        ),
+        (
+            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Reason(paused.into())))),
+            "StepInProgress",
+            json!({
+                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4,
+                "message": "it is paused: x",
+            }),
+            "step 1 of 2: 3 of 4 new pods are ready; it is paused: x",
         ),
         (
             Reason::Step(HeldStep::LostNode("node-1".into())),
