@@ -67,7 +67,10 @@ pub(crate) use deletion::peer_sources::{
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
-pub(crate) use deletion::prune_cause::{ChangeMilestone, PeerInterest, PruneCause, WithheldCause};
+pub(crate) use deletion::prune_cause::{
+    ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause, RootDoubt, RootRelation,
+    WithheldCause,
+};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
@@ -183,7 +186,7 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{
-    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusPods,
+    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusFate, SurplusPods,
 };
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;

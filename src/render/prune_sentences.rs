@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use crate::engine::{CONFIG_KEY_SECRET_NAME, ChangeMilestone, PeerInterest, PruneCause, WithheldCause};
+use crate::engine::{
+    CONFIG_KEY_SECRET_NAME, ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause,
+    RootDoubt, RootRelation, WithheldCause,
+};
 
 impl fmt::Display for PruneCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UsedByKept(user) => write!(f, "{user}, which is kept, uses it"),
-            Self::NotAllowed(why) | Self::Unrendered(why) => f.write_str(why),
+            Self::NotAllowed(object) => write!(f, "{object}"),
+            Self::Unrendered(doubt) => write!(f, "{doubt}"),
             Self::Annotated => f.write_str("no longer wanted, and kept, as an annotation of it asks"),
             Self::Unproven => f.write_str(
                 "no longer wanted; kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot \
@@ -67,6 +71,40 @@ impl fmt::Display for PruneCause {
     }
 }
 
+impl fmt::Display for DisallowedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no longer allowed, so it is neither repaired nor deleted: {}", self.violation)?;
+        match self.step {
+            Some(step) => write!(f, "; it stays in step {step} of its rollout"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for RootDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.relation {
+            RootRelation::UnknownOrigin => "where the object came from is not known",
+            RootRelation::Origin => "the object came from it",
+            RootRelation::PossibleName => "may want the object",
+        };
+        write!(f, "not pruned: root {} does not render, and {why}", self.folder)
+    }
+}
+
+impl fmt::Display for MoveDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(file) => {
+                write!(f, "{file} of the same repository has it now: apply that first, and it moves")
+            }
+            Self::Unreadable(why) => {
+                write!(f, "another folder of the same repository may have it: it cannot be read: {why}")
+            }
+        }
+    }
+}
+
 impl fmt::Display for ChangeMilestone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,7 +120,7 @@ impl fmt::Display for WithheldCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, interest) = match self {
             Self::Peer(name, interest) => (name, interest),
-            Self::Moved(why) => return f.write_str(why),
+            Self::Moved(doubt) => return write!(f, "{doubt}"),
         };
         match interest {
             PeerInterest::Requested => write!(f, "source {name} wants it"),

@@ -129,8 +129,8 @@ impl fmt::Display for PauseSubject {
     }
 }
 
-/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`. Without a reason there is
-/// no colon.
+/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`. Where nobody gave a
+/// reason, there is no colon.
 impl fmt::Display for ActiveHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let until = self.until.map(|until| until.to_string()).unwrap_or_default();

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{
-    BudgetScope, BudgetShortage, CurrentStep, QueuedObject, StepRequirement, StepWait, SurplusPods,
+    BudgetScope, BudgetShortage, CurrentStep, QueuedObject, StepRequirement, StepWait, SurplusFate,
+    SurplusPods,
 };
 use crate::object::{ObjectId, count_text, duration_text, verb_to_be};
 
@@ -86,6 +87,15 @@ impl fmt::Display for CurrentStep {
             Self::Stays(wait, None) => write!(f, "{wait}"),
             Self::Stays(wait, Some(surplus)) => write!(f, "{wait}; {surplus}"),
             Self::AwaitsBudget => f.write_str("its next step waits for the rollout budget"),
+        }
+    }
+}
+
+impl fmt::Display for SurplusFate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Removed => f.write_str("they are removed as old pods become available"),
+            Self::Kept(why) => write!(f, "they cannot be removed: {why}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
 };
-use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait};
+use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. `render` has the sentence of each.
@@ -206,8 +206,8 @@ pub(crate) enum HeldStep {
     Pods(StepWait, Option<StepObstacle>),
     /// All nodes that are Ready have the new pod, and this one is not Ready.
     LostNode(Arc<str>),
-    /// A scale gave the new template more pods than the step allows. These words say what is done.
-    Surplus(Arc<str>),
+    /// A scale gave the new template more pods than the step allows.
+    Surplus(SurplusFate),
 }
 
 impl HeldStep {

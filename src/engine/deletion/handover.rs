@@ -335,8 +335,8 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { cause, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
-        if let Some(why) = self.sources[source].declared.moved.doubt_about(id) {
-            return Some(WithheldDeletion { cause: WithheldCause::Moved(why.into()), is_long: true });
+        if let Some(doubt) = self.sources[source].declared.moved.doubt_about(id) {
+            return Some(WithheldDeletion { cause: WithheldCause::Moved(doubt), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {
             let cause = WithheldCause::Peer(name.clone(), PeerInterest::Unobserved);
@@ -376,17 +376,16 @@ impl Engine {
         let uid = self.informer_object(id).map(|live| &live.uid);
         let arrived =
             uid.and_then(|uid| self.handover.arrived.get(uid)).filter(|_| self.handover.has_peers());
-        let state = &self.sources[source];
+        let declared = &self.sources[source].declared;
         // A source that nobody has configured yet may follow the folder to which it moved.
         let waits = arrived.is_some()
-            || (state.declared.extent == RepositoryExtent::Folder
-                && state.declared.lifecycle == SourceLifecycle::Active)
+            || (declared.extent == RepositoryExtent::Folder && declared.lifecycle == SourceLifecycle::Active)
             || self
                 .other_sources(source, id)
                 .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
         let unwanted = uid.and_then(|uid| self.handover.since.get(uid)).map(|wait| wait.proven_since);
         let since = arrived.copied().or(unwanted).unwrap_or(now);
-        let until = since + state.declared.prune_delay;
+        let until = since + declared.prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::PruneCause;
+use crate::engine::deletion::prune_cause::{MoveDoubt, PruneCause};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
@@ -34,15 +34,11 @@ impl Default for MovedObjects {
 
 impl MovedObjects {
     /// Returns why a person has to say that an object is to be deleted.
-    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<MoveDoubt> {
         match self {
             Self::Unsearched => None,
-            Self::Known(files) => files.get(id).map(|file| {
-                format!("{file} of the same repository has it now: apply that first, and it moves")
-            }),
-            Self::Unreadable(why) => {
-                Some(format!("another folder of the same repository may have it: it cannot be read: {why}"))
-            }
+            Self::Known(files) => files.get(id).cloned().map(MoveDoubt::Named),
+            Self::Unreadable(why) => Some(MoveDoubt::Unreadable(why.clone())),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::AllowViolation;
 use crate::engine::decide::reason_code::CauseCode;
 use crate::object::{GroupKind, ObjectId};
 
@@ -11,14 +12,14 @@ use crate::object::{GroupKind, ObjectId};
 pub(crate) enum PruneCause {
     /// This object is kept, and uses it.
     UsedByKept(ObjectId),
-    /// Its source may not have it, as these words say.
-    NotAllowed(Arc<str>),
+    /// Its source may not have it.
+    NotAllowed(DisallowedObject),
     /// An annotation asks to keep it.
     Annotated,
     /// No seal proves that we made it.
     Unproven,
-    /// A root that does not render may want it, as these words say.
-    Unrendered(Arc<str>),
+    /// A root that does not render may want it.
+    Unrendered(RootDoubt),
     /// Another source wants it, or may. That may pass by itself.
     WithheldForNow(WithheldCause),
     /// Another source wants it, or may, and has for long.
@@ -131,8 +132,8 @@ pub(crate) enum ChangeMilestone {
 pub(crate) enum WithheldCause {
     /// The source of this name wants it, or may.
     Peer(Arc<str>, PeerInterest),
-    /// Another folder of the repository has it, or may, as these words say.
-    Moved(Arc<str>),
+    /// Another folder of the repository has it, or may.
+    Moved(MoveDoubt),
 }
 
 impl WithheldCause {
@@ -143,6 +144,44 @@ impl WithheldCause {
             Self::Moved(_) => None,
         }
     }
+}
+
+/// The way in which another folder of the repository may have an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MoveDoubt {
+    /// This file of it names the object now.
+    Named(Arc<str>),
+    /// Its files cannot be read, for this reason.
+    Unreadable(Arc<str>),
+}
+
+/// An object that its source may not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DisallowedObject {
+    /// The rule that it breaks.
+    pub violation: AllowViolation,
+    /// The step of its rollout that it stays in.
+    pub step: Option<u32>,
+}
+
+/// A root that does not render, and its relation to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RootDoubt {
+    /// Its folder.
+    pub folder: Arc<str>,
+    /// The relation.
+    pub relation: RootRelation,
+}
+
+/// The relation of a root that does not render to an object that it may want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootRelation {
+    /// Nobody knows where the object came from.
+    UnknownOrigin,
+    /// The object came from it.
+    Origin,
+    /// Its text does not rule the name of the object out.
+    PossibleName,
 }
 
 /// The interest that another source has in an object, or may have.

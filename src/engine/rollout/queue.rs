@@ -263,7 +263,7 @@ impl Engine {
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.target_content()?;
             let step = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
-                StepDecision::Stay(wait) => CurrentStep::Stays(wait, self.surplus_message(id)),
+                StepDecision::Stay(wait) => CurrentStep::Stays(wait, self.surplus_fate(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => CurrentStep::AwaitsBudget,
             };
             Some((id.clone(), step))

@@ -221,9 +221,18 @@ pub struct StepWait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentStep {
     /// It is not left yet, and this may become of pods that a scale has added.
-    Stays(StepWait, Option<Arc<str>>),
+    Stays(StepWait, Option<SurplusFate>),
     /// The next step waits for the rollout budget.
     AwaitsBudget,
+}
+
+/// The fate of pods beyond those of a step that a scale gave to a held template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SurplusFate {
+    /// They are removed as old pods become available.
+    Removed,
+    /// They cannot be removed, for this reason.
+    Kept(Arc<str>),
 }
 
 /// Pods that came by a scale to a template that is held.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, CurrentOwner, DependencyState, ReconcilePolicy, RejectedContent, RejectionOutcome,
-    SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite,
+    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DependencyState, DisallowedObject, ReconcilePolicy,
+    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
+    SurplusFate, SurplusPods, WithheldWrite,
 };
 use crate::object::{ErrorClass, GroupKind};
 
@@ -342,10 +343,17 @@ fn steps() -> Vec<Row> {
             "all nodes that are Ready have the new pod; node node-1 is not Ready",
         ),
         (
-            Reason::Step(HeldStep::Surplus(x())),
+            Reason::Step(HeldStep::Surplus(SurplusFate::Removed)),
+            "StepInProgress",
+            json!({"cause": "SurplusPods"}),
+            "scaling gave the new template more pods than its step allows: they are removed as old pods become \
+             available",
+        ),
+        (
+            Reason::Step(HeldStep::Surplus(SurplusFate::Kept(x()))),
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
-            "scaling gave the new template more pods than its step allows: x",
+            "scaling gave the new template more pods than its step allows: they cannot be removed: x",
         ),
     ]
 }
