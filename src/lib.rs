@@ -13,7 +13,7 @@
 //! | [`change`] | field differences, and their impact on running pods |
 //! | [`graph`] | references, dependency order, units |
 //! | [`engine`] | entries and every decision: apply, wait, repair, prune, release |
-//! | [`render`] | plans and differences as text and JSON |
+//! | [`render`] | plans and differences as text and JSON, reasons as sentences |
 //! | [`config`] | flags and file → one checked configuration |
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`call_metrics`] | metrics of calls to the API server |

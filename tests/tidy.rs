@@ -209,6 +209,45 @@ fn the_core_is_pure() {
     assert_eq!(order[..CORE.len()], CORE, "the core comes first in the table of src/lib.rs");
 }
 
+/// Returns the functions of the engine that others may call and that change it, each from its name
+/// to its end.
+fn engine_calls(code: &str) -> Vec<&str> {
+    let blocks = code.split("\nimpl Engine {\n").skip(1);
+    let functions = blocks.flat_map(|block| {
+        let inside = block.split("\n}\n").next().unwrap();
+        inside.split("pub(crate) fn ").skip(1)
+    });
+    functions
+        .map(|function| function.split("\n    }\n").next().unwrap())
+        .filter(|function| function.split('{').next().unwrap().contains("&mut self"))
+        .collect()
+}
+
+#[test]
+fn each_call_of_the_engine_has_its_line_in_a_trace() {
+    // What becomes of the trace itself is no call.
+    let of_the_trace = ["take_trace(", "end_trace("];
+    let (mut broken, mut traced) = (Vec::new(), 0);
+    for file in sources(&["src/engine"]).iter().filter(|file| !file.is_test()) {
+        for call in engine_calls(&rust::code(&file.text)) {
+            if file.path == "src/engine/calls.rs" && call.contains("self.trace_call(") {
+                traced += 1;
+            } else if !of_the_trace.iter().any(|name| call.starts_with(name)) {
+                broken.push(format!("{}: {}", file.path, call.split('(').next().unwrap()));
+            }
+        }
+    }
+    none("what changes an engine from outside goes through `trace_call` in calls.rs", broken);
+    assert!(traced > 0, "src/engine/calls.rs has calls");
+}
+
+#[test]
+fn the_calls_of_an_engine_are_found() {
+    let code = "\nimpl Engine {\n    pub(crate) fn a(&mut self, b: u8) {\n        c();\n    }\n\n    \
+                pub(crate) fn d(&self) {\n    }\n}\n\nimpl Other {\n    pub(crate) fn e(&mut self) {\n    }\n}\n";
+    assert_eq!(engine_calls(code), ["a(&mut self, b: u8) {\n        c();"]);
+}
+
 #[test]
 fn no_file_is_too_long() {
     let mut broken = Vec::new();

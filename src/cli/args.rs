@@ -21,7 +21,9 @@ pub(super) use inspection::{
     CheckArgs, CheckOutput, EventsArgs, EventsOutput, GenerateArgs, GenerateTarget, RbacArgs, SourceSetArgs,
     StatusArgs, StatusOutputFormat, TopArgs,
 };
-pub(super) use rollout::{HoldArgs, ObjectArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs, WhyArgs};
+pub(super) use rollout::{
+    HoldArgs, ObjectArgs, PromoteArgs, RolloutCommand, RolloutStatusArgs, WhyArgs, WhyOutputFormat,
+};
 
 /// Makes a Kubernetes cluster follow a git repository, or a directory, of manifests.
 #[derive(Debug, Parser)]

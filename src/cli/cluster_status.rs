@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use self::last_status::LastStatus;
 use self::unlabelled_objects::UnlabelledObjects;
 pub(super) use self::unlabelled_objects::source_by_seal;
+use super::facts::ShownReason;
 use super::object_argument::ObjectArgument;
 use super::source_objects::{by_namespace, is_too_wide};
 use super::status_view::StatusView;
@@ -112,7 +113,7 @@ pub(super) struct ManagedObjectState {
     /// The phase; none where the object may be one of those that the record counts without names.
     pub(super) phase: Option<Phase>,
     /// The reason for the phase, where no other record has it.
-    pub(super) reason: Option<String>,
+    pub(super) reason: Option<ShownReason>,
     /// The number of objects of its source that are not settled and have no name in the record.
     pub(super) unnamed: usize,
 }
@@ -129,7 +130,8 @@ pub(super) fn read_object_standing(
     };
     let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
     let found = find_blocker(&source, ledger, &target.id, &live);
-    let reason = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
+    let reason = found.as_ref().filter(|found| found.is_only_here);
+    let reason = reason.map(|found| ShownReason { reason: found.reason.clone(), coded: found.coded.clone() });
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
     ManagedObjectState { phase: is_known.then_some(phase), reason, unnamed }
@@ -336,7 +338,7 @@ impl FoundBlocker {
 }
 
 /// Returns the code of an object in the published queue. A position is one in front of the budget.
-fn queue_code(queued: &QueuedObject) -> CodedReason {
+pub(super) fn queue_code(queued: &QueuedObject) -> CodedReason {
     match queued.position {
         Some(_) => CodedReason::of_code(ReasonCode::WaitingForBudget),
         None => CodedReason::default(),
@@ -419,10 +421,10 @@ fn find_blocker(
 fn hold_blocker(source: &SourceRecord, live: &LiveObject) -> Option<FoundBlocker> {
     let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
-    let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, format!("on hold until {until}{because}"));
     let (until, reason, withheld) = (Some(until), hold.reason.clone(), WithheldWrite::Nothing);
-    Some(found.with_code(CodedReason::of(&Reason::OnHold(ActiveHold { until, reason, withheld }))))
+    let reason = Reason::OnHold(ActiveHold { until, reason, withheld });
+    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, reason.to_string());
+    Some(found.with_code(CodedReason::of(&reason)))
 }
 
 /// Returns the pause on the object itself.

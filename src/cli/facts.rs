@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::cluster_status::ManagedObjectState;
 use super::object_argument::ObjectArgument;
@@ -15,18 +16,44 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory_id_of};
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection,
-    RejectionAction, RolloutClaim, RolloutLedger, UnitMember, is_workload,
+    ActiveHold, ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, PauseSubject,
+    QueuedObject, Reason, ReasonCode, Rejection, RejectionAction, RolloutClaim, RolloutLedger, UnitMember,
+    WithheldWrite, is_workload,
 };
 use crate::object::ObjectId;
+use crate::render::CodedReason;
+
+/// A reason as it is shown: a sentence, and the same for machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct ShownReason {
+    /// The sentence.
+    pub(super) reason: String,
+    /// The same for machines, as far as the records tell it.
+    #[serde(flatten)]
+    pub(super) coded: CodedReason,
+}
+
+impl ShownReason {
+    fn of(reason: &Reason) -> Self {
+        Self { reason: reason.to_string(), coded: CodedReason::of(reason) }
+    }
+
+    fn with_code(reason: String, code: ReasonCode) -> Self {
+        Self { reason, coded: CodedReason::of_code(code) }
+    }
+
+    fn without_code(reason: String) -> Self {
+        Self { reason, coded: CodedReason::default() }
+    }
+}
 
 /// The facts about one object, as texts of the cluster.
 pub(super) struct ClusterObjectFacts {
     id: ObjectId,
     inventory_id: String,
     standing: ManagedObjectState,
-    paused: Option<(String, PauseIntent)>,
-    hold: Option<HoldIntent>,
+    /// The hold on it, and the pause of it or of its source.
+    wishes: Vec<Reason>,
     rejection: Option<Rejection>,
     /// The reason for its pending deletion.
     pending: Option<String>,
@@ -51,19 +78,24 @@ impl ClusterObjectFacts {
             let text = target.annotation_value(key);
             if cluster_status::is_heeding_opt_outs(inventory) { text } else { "" }
         };
-        let own = PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| ("it".to_owned(), paused));
+        let own =
+            PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| (PauseSubject::Object, paused));
         let of_source =
             inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
-        let of_source = of_source.map(|paused| (format!("source {}", target.source), paused));
+        let of_source = of_source.map(|paused| (PauseSubject::Source(target.source.as_str().into()), paused));
+        let paused = own.or(of_source).map(|(subject, paused)| Reason::Paused(subject, paused.reason));
         let rejections = daemon::rejections(inventory);
         let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
+        let hold = HoldIntent::parse(heeded(annotations::HOLD)).filter(ends).map(|hold| {
+            let HoldIntent { until, reason, .. } = hold;
+            Reason::OnHold(ActiveHold { until, reason, withheld: WithheldWrite::Nothing })
+        });
         Ok(Self {
             id: target.id.clone(),
             inventory_id: inventory_id_of(&session.system, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
-            paused: own.or(of_source),
-            hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
+            wishes: hold.into_iter().chain(paused).collect(),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             ledger,
@@ -97,19 +129,18 @@ impl ClusterObjectFacts {
     }
 
     /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
-    pub(super) fn wait_reasons(&self) -> Vec<String> {
-        let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
-        lines.extend(self.unreadable.iter().chain(&self.unread_records).cloned());
-        lines.extend(self.standing.reason.iter().cloned());
-        lines.extend(self.steps.iter().cloned());
-        if let Some(hold) = &self.hold {
-            let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
-            lines.push(format!("on hold until {until}{}", because(&hold.reason)));
-        }
-        if let Some((state, paused)) = &self.paused {
-            lines.push(format!("{state} is paused{}", because(&paused.reason)));
-        }
+    pub(super) fn wait_reasons(&self) -> Vec<ShownReason> {
+        let queued = self.queue_entry().map(|queued| ShownReason {
+            reason: queued.to_string(),
+            coded: cluster_status::queue_code(queued),
+        });
+        let mut found: Vec<ShownReason> = queued.into_iter().collect();
+        let unread = self.unreadable.iter().chain(&self.unread_records);
+        found.extend(unread.map(|why| ShownReason::of(&Reason::RecordUnreadable(why.as_str().into()))));
+        found.extend(self.standing.reason.iter().cloned());
+        let steps = self.steps.iter().cloned();
+        found.extend(steps.map(|step| ShownReason::with_code(step, ReasonCode::StepInProgress)));
+        found.extend(self.wishes.iter().map(ShownReason::of));
         if let Some(rejection) = &self.rejection {
             let stays = match rejection.action {
                 RejectionAction::RollBack => {
@@ -117,27 +148,30 @@ impl ClusterObjectFacts {
                 }
                 RejectionAction::Quarantine => "it is held as it is",
             };
-            lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
+            let rejected = format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause);
+            found.push(ShownReason::with_code(rejected, ReasonCode::ContentRejected));
         }
         if let Some(pending) = &self.pending {
-            lines.push(format!("deletion pending: {pending}"));
+            let pending = format!("deletion pending: {pending}");
+            found.push(ShownReason::with_code(pending, ReasonCode::PruneNeedsConfirmation));
         }
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
-            lines.push(format!(
+            found.push(ShownReason::without_code(format!(
                 "it may be one of {unnamed} that are not settled and that the ConfigMap of the source does not name; \
                  `rhumb status` asks a daemon that runs"
-            ));
+            )));
         }
         if let Some(unit) = self.unit_record() {
             let others: Vec<String> =
                 unit.members.keys().filter(|id| **id != self.id).map(ToString::to_string).collect();
             if !others.is_empty() {
                 let revision = unit.revision.short_name();
-                lines.push(format!("revision {revision} is released together with {}", others.join(", ")));
+                let together = format!("revision {revision} is released together with {}", others.join(", "));
+                found.push(ShownReason::without_code(together));
             }
         }
-        lines
+        found
     }
 
     /// Returns the state of the rollout budget, in one line.

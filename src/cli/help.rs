@@ -320,6 +320,7 @@ they come from there, besides whether the manifest differs from the live object.
 Examples:
   rhumb why deploy/web
   rhumb why deploy/web deploy/               with the file and the line
+  rhumb why deploy/web -o json               for programs, with codes of reasons
   rhumb why shop/configmap/env";
 
 pub(super) const HOLD: &str = "\

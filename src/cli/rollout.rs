@@ -161,7 +161,8 @@ async fn rollout_status(
     let waits = facts.queue_entry().is_some() && state == RolloutState::Done;
     // A rollout of the content before is not an answer.
     let first = (!waits).then_some(words);
-    let lines = first.into_iter().chain(facts.wait_reasons()).chain([facts.budget_text()]);
+    let reasons = facts.wait_reasons().into_iter().map(|found| found.reason);
+    let lines = first.into_iter().chain(reasons).chain([facts.budget_text()]);
     let lines: Vec<String> = lines.map(|line| clean_text(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
     let progress = match state {

@@ -1,10 +1,13 @@
 //! `rhumb why`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::args::{GlobalArgs, WhyArgs};
-use super::facts::ClusterObjectFacts;
+use serde_json::{Value, json};
+
+use super::args::{GlobalArgs, WhyArgs, WhyOutputFormat};
+use super::facts::{ClusterObjectFacts, ShownReason};
 use super::overview::clean_text;
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
@@ -21,7 +24,7 @@ use crate::health;
 use crate::object::ObjectId;
 use crate::object::annotations;
 use crate::render;
-use crate::report::{EventReason, EventRecord, ObjectRef, ObjectStatus};
+use crate::report::{EventReason, EventRecord, ObjectRef, ObjectStatus, STATUS_VERSION};
 
 /// The maximum number of differing fields that are named.
 const MAX_NAMED_FIELDS: usize = 3;
@@ -47,26 +50,65 @@ pub(super) fn carry_out(
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
-        let mut lines = match &found {
-            ExplainedObject::Managed(target) => cluster_lines(&session, target).await?,
-            ExplainedObject::Recorded(_, status) => recorded_lines(status),
+        let (facts, reasons) = match &found {
+            ExplainedObject::Managed(target) => cluster_facts(&session, target).await?,
+            ExplainedObject::Recorded(_, status) => recorded_facts(status),
         };
-        match &plan {
-            Ok(Some(plan)) => lines.extend(plan_lines(found.id(), plan)),
-            Ok(None) => {
-                lines.extend(reported_lines(global, args, &found).await?);
-            }
-            Err(_) => {}
-        }
-        terminal.print(&format!("{}\n", clean_text(&found.id().to_string())))?;
-        for (key, value) in lines {
-            terminal.print(&format!("  {key:<8} {}\n", clean_text(&value)))?;
+        let origin = match &plan {
+            Ok(Some(plan)) => plan_lines(found.id(), plan),
+            Ok(None) => reported_lines(global, args, &found).await?,
+            Err(_) => Vec::new(),
+        };
+        let explanation = Explanation { id: found.id(), facts, reasons, origin };
+        match args.output {
+            WhyOutputFormat::Text => terminal.print(&explanation.text())?,
+            WhyOutputFormat::Json => terminal.write_output(&format!("{}\n", explanation.json()))?,
         }
         if let Some(plan) = plan? {
             terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         }
         Ok(ExitStatus::Done)
     })
+}
+
+/// The explanation of an object.
+struct Explanation<'a> {
+    id: &'a ObjectId,
+    /// The facts of the cluster.
+    facts: Vec<KeyValueLine>,
+    /// The reasons that keep it from the newest revision.
+    reasons: Vec<ShownReason>,
+    /// The place that it comes from.
+    origin: Vec<KeyValueLine>,
+}
+
+impl Explanation<'_> {
+    fn text(&self) -> String {
+        let mut text = format!("{}\n", clean_text(&self.id.to_string()));
+        let mut add_line = |key: &str, value: &str| {
+            let _ = writeln!(text, "  {key:<8} {}", clean_text(value));
+        };
+        for (key, value) in &self.facts {
+            add_line(key, value);
+        }
+        for found in &self.reasons {
+            add_line("reason", &found.reason);
+        }
+        for (key, value) in &self.origin {
+            add_line(key, value);
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let mut form = json!(ObjectRef::of(self.id));
+        form["apiVersion"] = STATUS_VERSION.into();
+        for (key, value) in self.facts.iter().chain(&self.origin) {
+            form[*key] = value.as_str().into();
+        }
+        form["reasons"] = json!(self.reasons);
+        form
+    }
 }
 
 /// An object that somebody asks about.
@@ -163,18 +205,18 @@ async fn find_object(
     }
 }
 
-/// Returns the lines of a source's record, which is all that is known of the object.
-fn recorded_lines(status: &ObjectStatus) -> Vec<KeyValueLine> {
-    let mut lines = vec![("source", status.source.clone()), ("phase", status.phase.to_string())];
-    lines.extend(status.reason.clone().map(|reason| ("reason", reason)));
-    lines
+/// Returns what a source's record has, which is all that is known of the object.
+fn recorded_facts(status: &ObjectStatus) -> (Vec<KeyValueLine>, Vec<ShownReason>) {
+    let lines = vec![("source", status.source.clone()), ("phase", status.phase.to_string())];
+    let reason = status.reason.clone().map(|reason| ShownReason { reason, coded: status.coded.clone() });
+    (lines, reason.into_iter().collect())
 }
 
-/// Returns the lines of facts from the cluster.
-async fn cluster_lines(
+/// Returns the facts from the cluster, and the reasons that follow from them.
+async fn cluster_facts(
     session: &ClusterSession,
     target: &ManagedObject,
-) -> Result<Vec<KeyValueLine>, CommandError> {
+) -> Result<(Vec<KeyValueLine>, Vec<ShownReason>), CommandError> {
     let facts = ClusterObjectFacts::read(session, target).await?;
     let mut lines = vec![("source", target.source.clone())];
     match target.content_ref() {
@@ -194,8 +236,7 @@ async fn cluster_lines(
         lines.extend(restart_cause(target).map(|words| ("restart", words)));
     }
     lines.push(("phase", facts.phase()));
-    lines.extend(facts.wait_reasons().into_iter().map(|wait| ("reason", wait)));
-    Ok(lines)
+    Ok((lines, facts.wait_reasons()))
 }
 
 /// Returns the plan of a source, read as the one that manages the object.
@@ -256,7 +297,9 @@ fn restart_cause(target: &ManagedObject) -> Option<String> {
 mod tests {
     use super::*;
     use crate::change::FieldChange;
+    use crate::engine::{Reason, ReasonCode};
     use crate::object::{GroupKind, Gvk, ManifestOrigin};
+    use crate::render::CodedReason;
 
     fn plan_of_source(verdict: PlannedAction, fields: &[&str], reason: Option<&str>) -> PlannedObject {
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
@@ -278,6 +321,51 @@ mod tests {
         let many = plan_of_source(PlannedAction::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
         check(&many, "differs in .a, .b, .c, 2 more");
         check(&plan_of_source(PlannedAction::Refuse, &[], Some("no")), "refused: no");
+    }
+
+    fn explanation(id: &ObjectId) -> Explanation<'_> {
+        let waits =
+            Reason::UnitWorkload(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env"));
+        let reasons = vec![
+            ShownReason { reason: waits.to_string(), coded: CodedReason::of(&waits) },
+            ShownReason { reason: "x".to_owned(), coded: CodedReason::of_code(ReasonCode::StepInProgress) },
+            ShownReason { reason: "y\u{1b}".to_owned(), coded: CodedReason::default() },
+        ];
+        let facts = vec![("source", "shop".to_owned()), ("phase", "Waiting".to_owned())];
+        Explanation { id, facts, reasons, origin: vec![("file", "deploy/web.yaml:12".to_owned())] }
+    }
+
+    #[test]
+    fn an_explanation_is_a_line_for_each_fact_and_reason() {
+        let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        assert_eq!(
+            explanation(&id).text(),
+            "Deployment.apps shop/web\n  source   shop\n  phase    Waiting\n  \
+             reason   it is released together with ConfigMap shop/env, which has not started to roll out\n  \
+             reason   x\n  reason   y\u{fffd}\n  file     deploy/web.yaml:12\n"
+        );
+    }
+
+    #[test]
+    fn an_explanation_for_programs_has_the_reasons_as_the_status_has_them() {
+        let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let expected = json!({
+            "apiVersion": "status.rhumb.dev/v1",
+            "group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web",
+            "source": "shop",
+            "phase": "Waiting",
+            "reasons": [
+                {
+                    "reason": "it is released together with ConfigMap shop/env, which has not started to roll out",
+                    "code": "WaitingForUnit",
+                    "details": {"object": {"kind": "ConfigMap", "namespace": "shop", "name": "env"}},
+                },
+                {"reason": "x", "code": "StepInProgress"},
+                {"reason": "y\u{1b}"},
+            ],
+            "file": "deploy/web.yaml:12",
+        });
+        assert_eq!(explanation(&id).json(), expected);
     }
 
     #[test]

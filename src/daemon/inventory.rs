@@ -338,11 +338,11 @@ pub(super) fn wanted_inventory(
     // confirmed.
     let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_location.is_none());
     let all_wanted =
-        || sees_all && state.lifecycle == SourceLifecycle::Active && !engine.has_unwanted(source);
+        || sees_all && state.declared.lifecycle == SourceLifecycle::Active && !engine.has_unwanted(source);
     if here || (mode == InventoryWriteMode::Exact && all_wanted()) {
         inventory.annotations.insert(annotations::SOURCE.to_owned(), location.to_owned());
     } else if recorded.lacks_location
-        && state.lifecycle == SourceLifecycle::Active
+        && state.declared.lifecycle == SourceLifecycle::Active
         && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
     {
         // After a return to the other location these objects must not pass for that one's.

@@ -20,7 +20,9 @@ pub(super) async fn prove_absent(
     mut missing: BTreeSet<GroupKind>,
 ) -> Result<(), ClusterError> {
     missing.retain(|kind| !engine.view().has_definition(kind));
-    if missing.is_empty() || engine.view().sources().iter().all(|source| source.prune != PrunePolicy::On) {
+    if missing.is_empty()
+        || engine.view().sources().iter().all(|source| source.declared.prune != PrunePolicy::On)
+    {
         return Ok(());
     }
     match cluster.find_absent_kinds(&missing).await {

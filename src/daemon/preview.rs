@@ -27,8 +27,8 @@ use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, ServedKind, i
 use crate::engine::{
     ApplyVariant, Budget, ContentRef, Decision, DesiredState, Engine, FieldOwnership, Input,
     KindAvailability, KindState, ObjectEntry, ObjectOwner, ObjectQuestion, PeerRules, Plan, PrunePolicy,
-    ReadState, ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceService,
-    SourceState, VerifiedOwnership, WatchScope, process_object,
+    ReadState, ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceDeclaration, SourceId,
+    SourceReading, SourceService, VerifiedOwnership, WatchScope, process_object,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -173,7 +173,8 @@ impl PreviewRun {
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
         let mut setup = accepted_revision::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
-        let mut source = SourceState::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
+        let mut source =
+            SourceDeclaration::new(&setup.name, &inventory_id, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
         source.account = setup.account_name();
         source.allow = setup.allow_list(&self.namespace);
@@ -267,7 +268,7 @@ impl PreviewRun {
             decisions = self.decide_objects().await?;
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
-        if self.engine.view().source(source).prune == PrunePolicy::Partial {
+        if self.engine.view().source(source).declared.prune == PrunePolicy::Partial {
             decisions.retain(|id, _| self.desired_state(id).is_some());
         }
         Ok(decisions)
@@ -330,7 +331,7 @@ impl PreviewRun {
 
     /// Returns the objects that the source wants, or has as far as that is seen.
     fn concerned_objects(&self) -> impl Iterator<Item = &ObjectId> {
-        let inventory_id = &self.engine.view().source(self.source).inventory_id;
+        let inventory_id = &self.engine.view().source(self.source).declared.inventory_id;
         let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
             let owner = self.engine.view().informer_object(id).map(|live| &live.owner);
             let has = match owner {

@@ -10,7 +10,8 @@ use super::trace_writer::TraceWriter;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AcceptanceRecord, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, MovedObjects,
-    OptOutPolicy, PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
+    OptOutPolicy, PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceDeclaration, SourceLifecycle,
+    SourceWrites, Uid,
 };
 use crate::input::{Decrypter, VariableUse};
 use crate::source::{DiskSnapshot, Source};
@@ -114,10 +115,10 @@ impl SourceSetup {
         self.folder_search.as_ref().map_or_else(MovedObjects::default, |_| MovedObjects::Unsearched)
     }
 
-    /// Returns the facts that the engine has of it before anything of it is read.
-    pub(super) fn initial_state(&self, inventory_id: &str, system: &str) -> engine::SourceState {
+    /// Returns its declaration: what the engine knows of it before anything of it is read.
+    pub(super) fn declaration(&self, inventory_id: &str, system: &str) -> SourceDeclaration {
         let mut source =
-            engine::SourceState::new(&self.name, inventory_id, self.adopt, self.prune, self.radius);
+            SourceDeclaration::new(&self.name, inventory_id, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
         source.account = self.account_name();
         source.allow = self.allow_list(system);

@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::state::Engine;
-use crate::engine::trace::{EffectsForm, TraceCall};
 use crate::engine::{
     HashCipherStatus, PodToEvict, RolloutEvent, RolloutLedger, ScaleRequest, SourceId, SourceWrites,
     StuckPod, Uid, UndoRequest,
@@ -36,20 +35,35 @@ pub(crate) enum QueueMode {
 }
 
 /// The effects of one turn, in their order.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Effects {
     /// Report the beginnings and ends of rollouts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rollout_events: Vec<RolloutReport>,
     /// Read the Events about rollouts that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ActingEffect<FailedRollout>>,
     /// Delete the pods for which a StatefulSet's controller would wait for ever.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stuck_pods: Vec<ActingEffect<StuckPod>>,
     /// Evict the pods that go next in a step of a DaemonSet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<ActingEffect<PodToEvict>>,
     /// Scale the `ReplicaSet`s that have other counts than a step asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scales: Vec<ActingEffect<ScaleRequest>>,
     /// Decide about the objects of which a fact has changed.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_marks")]
     pub keys: Vec<ObjectId>,
+}
+
+/// Writes marked objects in a stable order, each once: marks have none, and the queue takes each
+/// once.
+pub(super) fn serialize_marks<S: Serializer>(keys: &[ObjectId], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut keys: Vec<&ObjectId> = keys.iter().collect();
+    keys.sort();
+    keys.dedup();
+    keys.serialize(serializer)
 }
 
 /// The watches that are to be open from now on.
@@ -100,11 +114,9 @@ pub(crate) struct FailedRollout {
 }
 
 impl Engine {
-    /// Carries out what people have ordered, where that can be done now. Returns the undos whose
-    /// target is to be looked up. To be called at the beginning of each turn.
-    pub(crate) fn poll_orders(&mut self, reach: OrderReach) -> Vec<UndoRequest> {
-        let call = self.begin_call(TraceCall::PollOrders, None, &reach);
-        let requests: Vec<UndoRequest> = match reach {
+    /// Does the same as [`Engine::poll_orders`], as a part of that call.
+    pub(super) fn due_undo_requests(&mut self, reach: OrderReach) -> Vec<UndoRequest> {
+        match reach {
             OrderReach::All => {
                 self.carry_out_orders();
                 self.undo_requests().cloned().collect()
@@ -113,21 +125,11 @@ impl Engine {
                 self.try_carry_out_orders();
                 Vec::new()
             }
-        };
-        self.end_call(call, || requests.clone());
-        requests
+        }
     }
 
-    /// Lets time pass, and returns what follows. To be called once in each turn, after
-    /// [`Engine::poll_orders`].
-    pub(crate) fn poll(&mut self, now: Instant) -> Effects {
-        let call = self.begin_call(TraceCall::Poll, Some(now), &());
-        let effects = self.effects(now);
-        self.end_call(call, || EffectsForm::from(&effects));
-        effects
-    }
-
-    fn effects(&mut self, now: Instant) -> Effects {
+    /// Does the same as [`Engine::poll`], as a part of that call.
+    pub(super) fn effects(&mut self, now: Instant) -> Effects {
         self.advance(now);
         let rollout_events = self.rollout_reports();
         let failed = self.take_failed().into_iter();
@@ -145,28 +147,15 @@ impl Engine {
         Effects { rollout_events, failures, stuck_pods, evictions, scales, keys }
     }
 
-    /// Returns the rollout ledger that is to be written: with the claims as they should be, or else
-    /// with the queue as it is. `sealing` is the state of the seals in the one that was read.
-    pub(crate) fn poll_ledger(
-        &mut self,
-        mode: QueueMode,
-        sealing: HashCipherStatus,
-        now: Instant,
-    ) -> Option<RolloutLedger> {
-        let call = self.begin_call(TraceCall::PollLedger, Some(now), &(mode, sealing));
-        let ledger = self.ledger_to_write(mode, sealing, now);
-        self.end_call(call, || ledger.clone());
-        ledger
-    }
-
-    fn ledger_to_write(
+    /// Does the same as [`Engine::poll_ledger`], as a part of that call.
+    pub(super) fn ledger_to_write(
         &mut self,
         mode: QueueMode,
         sealing: HashCipherStatus,
         now: Instant,
     ) -> Option<RolloutLedger> {
         // A process that only observes writes nothing at all, not even its queue.
-        if self.sources.states().iter().all(|source| source.writes == SourceWrites::Observed) {
+        if self.sources.states().iter().all(|source| source.declared.writes == SourceWrites::Observed) {
             return None;
         }
         let mut publication = std::mem::take(&mut self.rollouts.publication);
@@ -186,23 +175,11 @@ impl Engine {
         next
     }
 
-    /// Returns the watches that are to be open. To be called at the end of each turn.
-    pub(crate) fn poll_watches(&mut self) -> WantedWatches {
-        let call = self.begin_call(TraceCall::PollWatches, None, &());
+    /// Does the same as [`Engine::poll_watches`], as a part of that call.
+    pub(super) fn wanted_watches(&mut self) -> WantedWatches {
         let workloads = self.workloads_to_watch().into_iter().collect();
         let nodes = if self.is_node_watch_needed() { WatchState::Open } else { WatchState::Closed };
-        let watches = WantedWatches { workloads, nodes, data: self.take_data_to_watch() };
-        self.end_call(call, || watches.clone());
-        watches
-    }
-
-    /// Takes the sources that may be behind another one, as the statements of others show that were
-    /// read last. They are to look for a newer revision.
-    pub(crate) fn take_sources_behind(&mut self) -> Vec<SourceId> {
-        let call = self.begin_call(TraceCall::TakeSourcesBehind, None, &());
-        let sources = std::mem::take(&mut self.handover.sources_behind);
-        self.end_call(call, || sources.clone());
-        sources
+        WantedWatches { workloads, nodes, data: self.take_data_to_watch() }
     }
 
     fn rollout_reports(&mut self) -> Vec<RolloutReport> {

@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::state::Engine;
-use crate::engine::trace::TraceCall;
 use crate::engine::{
     Action, ActionResult, ConfigData, ContentRef, DirectView, EvictionOutcome, HashKey, InformerGroupId,
     Inventory, KindAvailability, KindState, LiveObject, MovedObjects, NodeChange, OlderRevision, Order,
@@ -163,14 +162,8 @@ pub(crate) struct PeerRules {
 }
 
 impl Engine {
-    /// Takes a fact over.
-    pub(crate) fn handle(&mut self, input: Input, now: Instant) {
-        let call = self.begin_call(TraceCall::Handle, Some(now), &input);
-        self.take_fact(input, now);
-        self.end_call(call, || ());
-    }
-
-    fn take_fact(&mut self, input: Input, now: Instant) {
+    /// Does the same as [`Engine::handle`], as a part of that call.
+    pub(super) fn take_fact(&mut self, input: Input, now: Instant) {
         match input {
             Input::Process(identity) => self.set_identity(&identity),
             Input::PeerRules(rules) => self.set_peer_rules(&rules),

@@ -19,6 +19,7 @@
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
 //! file or a clock. Every apply, delete and eviction is decided here and nowhere else.
 
+mod calls;
 mod decide;
 mod deletion;
 mod driver;
@@ -28,6 +29,7 @@ mod input;
 mod lease_shares;
 mod orders;
 mod plan;
+mod replay;
 mod restart;
 mod rollout;
 mod state;
@@ -45,12 +47,11 @@ pub(crate) use decide::decision::ReplicaOwner;
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
-pub(crate) use decide::ownership::PriorSource;
-pub(crate) use decide::reason::{FightCause, Reason};
+pub(crate) use decide::ownership::{PriorSource, apply_set_description};
+pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent, RejectionOutcome,
-    WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, RejectionOutcome, WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
@@ -66,7 +67,10 @@ pub(crate) use deletion::peer_sources::{
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
-pub(crate) use deletion::prune_cause::{ChangeMilestone, PeerInterest, PruneCause, WithheldCause};
+pub(crate) use deletion::prune_cause::{
+    ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause, RootDoubt, RootRelation,
+    WithheldCause,
+};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
@@ -106,10 +110,11 @@ pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
+pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, SourceWrites};
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
-pub(crate) use facts::sources::{AcceptanceRecord, Inventory, SourceReading, SourceState, SourceWrites};
+pub(crate) use facts::sources::{Inventory, SourceReading, SourceState};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
@@ -125,6 +130,7 @@ pub(crate) use orders::order::{
 pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
+pub(crate) use replay::{Replay, ReplayedCall};
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;
@@ -179,13 +185,13 @@ pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
-pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub(crate) use rollout::steps::{
+    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusFate, SurplusPods,
+};
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
-#[cfg(test)]
-pub(crate) use rollout::steps::{StepWait, SurplusPods};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
-pub(crate) use trace::{MAX_TRACE_LINE_BYTES, Replay, ReplayedCall, TraceChunk, TraceRecorder};
+pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};
 pub(crate) use view::View;
 
 #[cfg(test)]

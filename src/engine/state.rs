@@ -1,10 +1,12 @@
 //! The engine: its parts, and the transitions that new facts cause in several of them.
 //!
-//! Facts come in by `Engine::handle`, in `input.rs`. Each marks the keys of the objects that it is
+//! Facts come in by `Engine::handle`, in `calls.rs`. Each marks the keys of the objects that it is
 //! about, and `take_dirty` gives these to the queue of the loop.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::engine::decide::ownership::OwnerChange;
 use crate::engine::decide::standing_blockers::StandingBlockers;
@@ -16,9 +18,10 @@ use crate::engine::facts::source_set::SourceSet;
 use crate::engine::facts::sources::{Inventory, SourceReading, SourceState};
 use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
-use crate::engine::restart::config_restart::ConfigDataState;
+use crate::engine::restart::config_hash::HashKey;
+use crate::engine::restart::config_restart::{ConfigDataState, ReadState};
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::trace::{SourceDeclaration, TraceCall, TraceRecorder, sorted};
+use crate::engine::trace::TraceRecorder;
 use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::object::{Gvk, ObjectId};
 
@@ -69,12 +72,19 @@ impl Engine {
         self
     }
 
-    /// Adds a source and returns its number.
-    pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
-        let call = self.begin_call(TraceCall::AddSource, None, &SourceDeclaration::from(&source));
-        let number = self.sources.add(source);
-        self.end_call(call, || number);
-        number
+    /// Returns the answer to a question about facts that a trace leaves out: as it is found, or as
+    /// it was recorded.
+    pub(super) fn answer_for_trace(&self, question: impl FnOnce() -> Value, find: impl Fn() -> bool) -> bool {
+        let answer = self.trace.as_ref().and_then(|trace| trace.answer(question, &find));
+        answer.unwrap_or_else(find)
+    }
+
+    /// Makes a key answer for the trace, where there is one.
+    pub(super) fn attach_key(&self, key: ReadState<HashKey>) -> ReadState<HashKey> {
+        match (&self.trace, key) {
+            (Some(trace), ReadState::Value(key)) => ReadState::Value(trace.attach(key)),
+            (_, key) => key,
+        }
     }
 
     /// Returns a source by its number.
@@ -123,15 +133,7 @@ impl Engine {
         self.objects.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
 
-    /// Takes the keys of all objects about which something changed.
-    pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
-        let call = self.begin_call(TraceCall::TakeDirty, None, &());
-        let keys = self.take_marked();
-        self.end_call(call, || sorted(&keys).into_iter().cloned().collect::<Vec<_>>());
-        keys
-    }
-
-    /// Does the same as [`Engine::take_dirty`], as a part of another call.
+    /// Does the same as [`Engine::take_dirty`], as a part of that call or of another.
     pub(super) fn take_marked(&mut self) -> Vec<ObjectId> {
         self.requeue_config_consumers();
         if self.objects.wakes.has_dirty() {

@@ -1,6 +1,7 @@
-//! Plans, readings and findings as text, unified diff and JSON.
+//! Plans, readings and findings as text, unified diff and JSON, and the sentences of reasons.
 //!
-//! Owns every form that a person or a machine reads on standard output, and the colours in it.
+//! Owns every form that a person or a machine reads on standard output, and the colours in it. The
+//! sentence of a reason is its `Display`, and is the same wherever it is read.
 //!
 //! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets
 //! is masked already).
@@ -11,8 +12,11 @@ mod object_ref;
 mod outline;
 mod palette;
 mod progress;
+mod prune_sentences;
 mod reason_details;
+mod reason_sentences;
 mod release_order;
+mod rollout_sentences;
 mod text;
 mod unified;
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
 use crate::engine::{
-    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, PauseSubject, PeerInterest,
-    PruneCause, Reason, ReasonCode, StepRequirement, WithheldCause,
+    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, MoveDoubt, PauseSubject,
+    PeerInterest, PruneCause, Reason, ReasonCode, StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -122,7 +122,7 @@ pub(crate) struct ReasonDetails {
     /// The annotation that asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotation: Option<String>,
-    /// The file.
+    /// The file, or the folder of a root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The other location of the source.
@@ -281,10 +281,11 @@ impl ReasonDetails {
                 if let StepRequirement::Pods { ready, target } = wait.lacks {
                     (self.ready, self.target) = (Some(ready), Some(target));
                 }
-                self.message = why.as_deref().and_then(bound_message);
+                self.message = why.as_ref().and_then(|why| bound_message(&why.to_string()));
             }
             HeldStep::LostNode(node) => self.node = Some(node.to_string()),
-            HeldStep::Surplus(message) => self.message = bound_message(message),
+            HeldStep::Surplus(SurplusFate::Kept(why)) => self.message = bound_message(why),
+            HeldStep::Surplus(SurplusFate::Removed) => {}
         }
     }
 
@@ -293,10 +294,13 @@ impl ReasonDetails {
             PruneCause::UsedByKept(id) | PruneCause::UsedBy(id) | PruneCause::UnreadContent(id) => {
                 self.object = Some(ObjectRef::of(id));
             }
-            PruneCause::NotAllowed(why)
-            | PruneCause::Unrendered(why)
-            | PruneCause::UncheckedSeals(why)
-            | PruneCause::Incomplete(why) => self.message = bound_message(why),
+            PruneCause::NotAllowed(object) => {
+                (self.step, self.message) = (object.step, bound_message(&object.violation.to_string()));
+            }
+            PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
+            PruneCause::UncheckedSeals(why) | PruneCause::Incomplete(why) => {
+                self.message = bound_message(why);
+            }
             PruneCause::WithheldForNow(cause) | PruneCause::Withheld(cause) => self.add_withheld(cause),
             PruneCause::OtherLocation(location) => self.location = bound_message(location),
             PruneCause::BlastRadius { count, total } => {
@@ -335,9 +339,9 @@ impl ReasonDetails {
     fn add_withheld(&mut self, cause: &WithheldCause) {
         self.source = cause.source().map(str::to_owned);
         match cause {
-            WithheldCause::Moved(why) | WithheldCause::Peer(_, PeerInterest::Unreadable(why)) => {
-                self.message = bound_message(why);
-            }
+            WithheldCause::Moved(MoveDoubt::Named(file)) => self.file = bound_message(file),
+            WithheldCause::Moved(MoveDoubt::Unreadable(why))
+            | WithheldCause::Peer(_, PeerInterest::Unreadable(why)) => self.message = bound_message(why),
             WithheldCause::Peer(_, PeerInterest::Elsewhere(revision)) => {
                 self.revision = bound_message(revision);
             }

@@ -107,7 +107,7 @@ pub(crate) fn objects(
 ) -> Vec<ObjectStatus> {
     let (queued, refused) = (queue_reasons(engine), RefusedObjects::of(engine));
     let chosen = refused.reported_objects(engine, context).filter(|object| {
-        let of_source = |source: &String| *source == *engine.source(object.source).name;
+        let of_source = |source: &String| *source == *engine.source(object.source).declared.name;
         filter.is_of_kind(object.id)
             && filter.source.as_ref().is_none_or(of_source)
             && filter.phase.is_none_or(|phase| phase == object.phase)
@@ -204,7 +204,7 @@ impl ReportedObject<'_> {
         let revision = self.entry.and_then(|entry| entry.revision.as_ref());
         ObjectStatus {
             object: ObjectRef::of(id),
-            source: engine.source(self.source).name.to_string(),
+            source: engine.source(self.source).declared.name.to_string(),
             phase,
             reason: reported.sentence,
             coded: reported.coded,

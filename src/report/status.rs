@@ -345,7 +345,7 @@ fn source(
     findings.extend(engine.contested_findings(number).map(|(_, found)| found));
     let is_well = incomplete.is_none() && !findings.iter().any(Diagnostic::is_error);
     SourceStatus {
-        name: source.name.to_string(),
+        name: source.declared.name.to_string(),
         location: context.locations.get(number.position()).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
         author: authored.map(|authored| authored.author.clone()),
@@ -358,10 +358,10 @@ fn source(
             .take(MAX_SHOWN_COMMITS)
             .map(|(revision, authored)| commit_status(&revision, authored))
             .collect(),
-        drift_repaired: context.metrics.repairs_of(&source.name),
+        drift_repaired: context.metrics.repairs_of(&source.declared.name),
         complete: incomplete.is_none(),
-        observed: source.writes == SourceWrites::Observed,
-        opt_out: source.opt_out,
+        observed: source.declared.writes == SourceWrites::Observed,
+        opt_out: source.declared.opt_out,
         healthy: is_well && objects.keys().all(|phase| phase.is_well()),
         incomplete,
         barred: source_error,
@@ -400,14 +400,14 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
             engine.informer_object(&load.id).and_then(|live| live.replica_status).unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(&load.id),
-            source: load.source.map(|source| engine.source(source).name.to_string()),
+            source: load.source.map(|source| engine.source(source).declared.name.to_string()),
             holder: engine.other_holder(&load.id),
             replicas: numbers.replicas,
             // Right after it was scaled down, more than are asked for have the newest template.
             updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
             unavailable: load.unavailable,
-            step: steps.get(&load.id).cloned(),
+            step: steps.get(&load.id).map(ToString::to_string),
         }
     });
     let queue = engine.queue_with_reasons().into_iter().map(|(queued, reason)| QueuedWorkloadStatus {

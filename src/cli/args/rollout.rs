@@ -1,7 +1,7 @@
 //! The flags of commands about rollouts and single objects.
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::super::help;
 use super::super::object_argument::{ObjectArgument, ParseObjectArgumentError};
@@ -55,12 +55,25 @@ pub(crate) struct WhyArgs {
     /// whether it differs
     #[arg(value_name = "SOURCE")]
     pub source: Option<String>,
+    /// Output format: text or json
+    #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
+    pub output: WhyOutputFormat,
     /// The daemon that names the file and the line of the object.
     #[command(flatten)]
     pub socket: SocketArgs,
     /// The location within the source.
     #[command(flatten)]
     pub location: LocationArgs,
+}
+
+/// Form of an explanation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhyOutputFormat {
+    /// A line for each fact
+    #[default]
+    Text,
+    /// One object with `reasons`, each with its code
+    Json,
 }
 
 /// `rhumb rollout status`.

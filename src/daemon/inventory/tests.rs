@@ -88,13 +88,13 @@ pub(super) fn set_inventory(engine: &mut Engine, inventory: Inventory) {
 /// Returns a source that has nothing, wants nothing, and looks into these namespaces for these
 /// kinds.
 fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
-    use crate::engine::{AdoptPolicy, AllowList, BlastRadius, Budget, PrunePolicy, SourceState};
+    use crate::engine::{AdoptPolicy, AllowList, BlastRadius, Budget, PrunePolicy, SourceDeclaration};
     let mut engine = Engine::new(Budget::default());
     let namespaces: Option<BTreeSet<_>> =
         namespaces.map(|names| names.iter().map(|name| (*name).into()).collect());
     let radius = BlastRadius { count: 10, percent: 10 };
     let mut source =
-        SourceState::new("shop", "applyset-shop", AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
+        SourceDeclaration::new("shop", "applyset-shop", AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
     source.informer_group = engine.add_informer_group(namespaces.clone());
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
@@ -277,7 +277,7 @@ fn the_present_location_is_written_down_once_nothing_of_the_other_one_is_left() 
 // It is read from nowhere, and that is no place that its objects came from.
 #[test]
 fn a_source_that_ends_adds_no_location_to_its_inventory() {
-    use crate::engine::{AdoptPolicy, BlastRadius, Budget, PrunePolicy, SourceState};
+    use crate::engine::{AdoptPolicy, BlastRadius, Budget, PrunePolicy, SourceDeclaration};
     let known = InventoryObject {
         annotations: [(annotations::SOURCE.to_owned(), "/srv/old".to_owned())].into(),
         ..InventoryObject::default()
@@ -286,7 +286,7 @@ fn a_source_that_ends_adds_no_location_to_its_inventory() {
         let mut engine = Engine::new(Budget::default());
         let radius = BlastRadius { count: 10, percent: 10 };
         let mut source =
-            SourceState::new("shop", "applyset-shop", AdoptPolicy::Never, PrunePolicy::On, radius);
+            SourceDeclaration::new("shop", "applyset-shop", AdoptPolicy::Never, PrunePolicy::On, radius);
         source.lifecycle = lifecycle;
         let source = engine.add_source(source);
         set_inventory(&mut engine, read(Some(&known), "/nonexistent", &HashCiphers::default()));

@@ -23,7 +23,7 @@ const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
-        let name = self.engine.view().source(self.source).name.clone();
+        let name = self.engine.view().source(self.source).declared.name.clone();
         let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
         if inventory::seal_status(inventory.as_ref(), self.engine.view().seals()) == HashCipherStatus::Locked
@@ -80,7 +80,7 @@ impl PreviewRun {
     /// Returns the deletions that a pending order confirms, as a pass over this source would take
     /// note of it.
     async fn ordered_deletions(&mut self, name: &str, known: &Inventory) -> Result<Vec<Uid>, ClusterError> {
-        if self.engine.view().source(self.source).prune != PrunePolicy::On {
+        if self.engine.view().source(self.source).declared.prune != PrunePolicy::On {
             return Ok(Vec::new());
         }
         let data = match self.cluster.read_orders(&self.namespace, name).await {
@@ -101,7 +101,7 @@ impl PreviewRun {
 
     /// Returns the list of a kind as a whole.
     fn cluster_scope(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::cluster_wide(self.engine.view().source(self.source).informer_group, kind)
+        WatchScope::cluster_wide(self.engine.view().source(self.source).declared.informer_group, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source may use.
@@ -119,7 +119,8 @@ impl PreviewRun {
 
     async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
-        let sets = self.engine.view().sources().iter().map(|source| source.inventory_id.clone()).collect();
+        let sets =
+            self.engine.view().sources().iter().map(|source| source.declared.inventory_id.clone()).collect();
         let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
         match self.source_view().acting.list(kind, &selector).await {
             Ok(all) => {

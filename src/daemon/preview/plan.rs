@@ -40,7 +40,7 @@ impl PreviewRun {
         Plan {
             basis: PlanBasis::Cluster,
             guarded: decisions.values().any(guarded),
-            source: source.name.to_string(),
+            source: source.declared.name.to_string(),
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),
             complete: source.incomplete_reason.is_none(),
             objects: planned,

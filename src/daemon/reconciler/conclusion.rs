@@ -136,12 +136,13 @@ impl Reconciler {
         }
         let sources = self.engine.view().sources();
         let incomplete = sources.iter().filter_map(|source| {
-            Some((source.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
+            Some((source.declared.name.to_string(), source.incomplete_reason.as_ref()?.to_string()))
         });
+        let held = self.engine.view().held_steps(Instant::now()).into_iter();
         PassResult {
             ending,
             unhealthy: self.unhealthy_objects(),
-            held: self.engine.view().held_steps(Instant::now()),
+            held: held.map(|(id, step)| (id, step.to_string())).collect(),
             stepped: self.engine.view().stepped_workloads(),
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),

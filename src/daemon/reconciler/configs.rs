@@ -146,7 +146,7 @@ impl Reconciler {
 
     /// Returns whether no source writes anything.
     pub(super) fn is_only_observing(&self) -> bool {
-        self.engine.view().sources().iter().all(|source| source.writes == SourceWrites::Observed)
+        self.engine.view().sources().iter().all(|source| source.declared.writes == SourceWrites::Observed)
     }
 
     /// Makes the key where a source that writes needs it. The one that was known is made again:

@@ -14,8 +14,9 @@ impl Reconciler {
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.view().source_ids().zip(self.engine.view().sources());
-        let ends = sources.filter(|(_, source)| source.lifecycle == SourceLifecycle::Deleting);
-        ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
+        let ends = sources.filter(|(_, source)| source.declared.lifecycle == SourceLifecycle::Deleting);
+        ends.filter_map(|(id, source)| Some((source.declared.name.clone(), self.remaining_objects(id)?)))
+            .collect()
     }
 
     /// Returns why what a source has cannot be known before a person does something.
@@ -75,7 +76,7 @@ impl Reconciler {
         let waits = left.filter_map(|id| {
             let wanting = self.engine.view().entry(id).and_then(|entry| entry.targets.first());
             if let Some((other, _)) = wanting {
-                let name = &self.engine.view().source(*other).name;
+                let name = &self.engine.view().source(*other).declared.name;
                 return Some((
                     (false, id),
                     format!("{id}: source {name} wants it, and has not adopted it yet"),

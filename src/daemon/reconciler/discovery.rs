@@ -53,7 +53,7 @@ impl Reconciler {
                     let source_task = source_task.with_facts(facts);
                     let source_task = source_task.with_last_check(self.telemetry.history.last_check(source));
                     let source_task = source_task.with_versions(self.watches.kinds.served_versions());
-                    match self.engine.view().source(source).lifecycle {
+                    match self.engine.view().source(source).declared.lifecycle {
                         SourceLifecycle::Active => {
                             self.events.tasks.keep("the reader of a source", source_task.run(from_loop));
                         }

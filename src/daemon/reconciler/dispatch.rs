@@ -87,8 +87,8 @@ impl Reconciler {
 
     /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
     pub(super) fn cluster_for_source(&self, source: Option<SourceId>) -> &Cluster {
-        let informer_group =
-            source.map_or(OWN_INFORMER_GROUP, |source| self.engine.view().source(source).informer_group);
+        let informer_group = source
+            .map_or(OWN_INFORMER_GROUP, |source| self.engine.view().source(source).declared.informer_group);
         self.watches.kinds.cluster_for_informer_group(informer_group)
     }
 
@@ -210,7 +210,7 @@ impl Reconciler {
 
     /// Returns whether single files are applied, and nothing is said of what they do not name.
     fn is_partial(&self) -> bool {
-        self.engine.view().sources().iter().any(|source| source.prune == PrunePolicy::Partial)
+        self.engine.view().sources().iter().any(|source| source.declared.prune == PrunePolicy::Partial)
     }
 
     pub(super) fn finish_action(
@@ -274,7 +274,7 @@ impl Reconciler {
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
             && let Some((source, _)) = self.engine.view().entry(id).and_then(|entry| entry.target_content())
         {
-            self.telemetry.metrics.record_repair(&self.engine.view().source(source).name);
+            self.telemetry.metrics.record_repair(&self.engine.view().source(source).declared.name);
         }
     }
 

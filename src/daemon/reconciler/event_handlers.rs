@@ -128,7 +128,7 @@ impl Reconciler {
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
-            let (name, files) = (&self.engine.view().source(source).name, reading.files.len());
+            let (name, files) = (&self.engine.view().source(source).declared.name, reading.files.len());
             let message_id = EventReason::RevisionRead.message_id();
             tracing::info!(source = %name, %revision, files, message_id, "read");
         }
@@ -137,7 +137,10 @@ impl Reconciler {
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         // A single pass hands them to its caller, which shows all of them.
         if self.run_mode.is_daemon() {
-            log_errors(&self.engine.view().source(source).name, found.filter(|found| found.is_error()));
+            log_errors(
+                &self.engine.view().source(source).declared.name,
+                found.filter(|found| found.is_error()),
+            );
         }
         let before = self.engine.view().last_observation_number();
         let known = self.engine.view().source(source).head.clone();
@@ -164,13 +167,13 @@ impl Reconciler {
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
-        let informer_group = self.engine.view().source(source).informer_group;
+        let informer_group = self.engine.view().source(source).declared.informer_group;
         self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
         self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
         if scalable {
             self.watches.kinds.watch_scalers(&mut self.engine);
         }
-        if self.engine.view().source(source).writes == SourceWrites::Observed {
+        if self.engine.view().source(source).declared.writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
         self.executor.contents.clear();
@@ -262,7 +265,7 @@ impl Reconciler {
 
     /// Records why a source cannot be read.
     fn record_unreadable_source(&mut self, source: SourceId, why: Arc<str>) {
-        let name = self.engine.view().source(source).name.clone();
+        let name = self.engine.view().source(source).declared.name.clone();
         let message_id = EventReason::SourceIncomplete.message_id();
         tracing::warn!(source = %name, message_id, "{why}");
         let head = self.engine.view().source(source).head.clone();

@@ -62,7 +62,7 @@ impl Reconciler {
         self.records.inventories[source].seen = ResourceVersion(0);
         let cluster = self.executor.cluster.clone();
         let (namespace, name) =
-            (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
+            (self.records.namespace.clone(), self.engine.view().source(source).declared.name.clone());
         self.spawn(
             async move { LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await) },
         );
@@ -93,7 +93,7 @@ impl Reconciler {
                         self.records.inventories[source].inventory.inventory(),
                     );
                 }
-                if is_first && self.engine.view().source(source).writes == SourceWrites::Allowed {
+                if is_first && self.engine.view().source(source).declared.writes == SourceWrites::Allowed {
                     self.telemetry
                         .history
                         .take_over_record(source, self.records.inventories[source].inventory.inventory());
@@ -108,7 +108,7 @@ impl Reconciler {
                 let kinds =
                     recorded.kinds.iter().filter(|kind| self.engine.view().is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
-                let informer_group = self.engine.view().source(source).informer_group;
+                let informer_group = self.engine.view().source(source).declared.informer_group;
                 self.watches.kinds.add_recorded(informer_group, kinds, &mut self.engine);
                 if !self.run_mode.is_daemon() {
                     self.ask_for_absences();
@@ -125,11 +125,11 @@ impl Reconciler {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
-                tracing::warn!(source = %self.engine.view().source(source).name, "the inventory: {error}");
+                tracing::warn!(source = %self.engine.view().source(source).declared.name, "the inventory: {error}");
                 store.call = CallState::Busy;
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) =
-                    (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
+                    (self.records.namespace.clone(), self.engine.view().source(source).declared.name.clone());
                 let wait = match error.class() {
                     ErrorClass::Config | ErrorClass::Invalid => PERSON_RETRY_DELAY,
                     _ => MAX_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(store.failures)),
@@ -151,7 +151,7 @@ impl Reconciler {
         source: SourceId,
         answer: &Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
-        let name = self.engine.view().source(source).name.clone();
+        let name = self.engine.view().source(source).declared.name.clone();
         let store = &mut self.records.inventories[source];
         let passes = |error: &&cluster::ClusterError| {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
@@ -168,7 +168,7 @@ impl Reconciler {
 
     /// Logs each record that cannot be read, once.
     fn log_unreadable_records(&mut self, source: SourceId) {
-        let name = self.engine.view().source(source).name.clone();
+        let name = self.engine.view().source(source).declared.name.clone();
         let store = &mut self.records.inventories[source];
         // Its own statement is written anew at once.
         let records = UnreadableRecords { statement: None, ..store.unreadable_records.clone() };
@@ -196,7 +196,7 @@ impl Reconciler {
                 inventory.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION)
             });
             // Where nothing is wanted, the absence of other objects proves nothing.
-            let lives = self.engine.view().source(source).lifecycle == SourceLifecycle::Active;
+            let lives = self.engine.view().source(source).declared.lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.view().has_unwatched(source);
             if lost && lives && sees_all && !self.engine.view().has_unwanted(source) {
                 // Written at once, not when all is done: a process that ends before that leaves
@@ -216,7 +216,7 @@ impl Reconciler {
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
             let mut inventory =
                 inventory::read(store.inventory.inventory(), &self.sources.locations[source], seals);
-            let name = &self.engine.view().source(source).name;
+            let name = &self.engine.view().source(source).declared.name;
             let known = store.inventory.inventory();
             let find = |known| UnreadableRecords::find(known, &self.records.namespace, name);
             store.unreadable_records = known.map(find).unwrap_or_default();
@@ -225,7 +225,7 @@ impl Reconciler {
             inventory.unreadable_finished = unread.finished_jobs.as_deref().map(Into::into);
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
-                _ if self.engine.view().source(source).writes == SourceWrites::Observed => {}
+                _ if self.engine.view().source(source).declared.writes == SourceWrites::Observed => {}
                 HashCipherStatus::Locked => {
                     return self.engine.handle(Input::InventoryLocked { source }, now);
                 }
@@ -236,7 +236,7 @@ impl Reconciler {
                 None => store.origin = InventoryOrigin::Local,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::UNKNOWN_LOCATION)
-                    if self.engine.view().source(source).lifecycle == SourceLifecycle::Deleting => {}
+                    if self.engine.view().source(source).declared.lifecycle == SourceLifecycle::Deleting => {}
                 Some(inventory::UNKNOWN_LOCATION) if store.origin == InventoryOrigin::Local => {
                     inventory.other_location = None;
                 }
@@ -252,7 +252,7 @@ impl Reconciler {
 
     /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
-        if self.engine.view().source(source).writes == SourceWrites::Observed {
+        if self.engine.view().source(source).declared.writes == SourceWrites::Observed {
             let declared = self.engine.view().source(source).manifests.object_counts();
             inventory.kinds.extend(declared.kinds().cloned());
             let watched = declared.namespaces().filter(|name| self.engine.view().is_watching(source, name));
@@ -277,9 +277,9 @@ impl Reconciler {
                 || self.records.inventories[source].inventory == InventoryState::Unread
                 || self.records.inventories[source].sealing == HashCipherStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
-                || state.writes == SourceWrites::Observed
+                || state.declared.writes == SourceWrites::Observed
                 // A new one would look as if it recorded all.
-                || (state.lifecycle == SourceLifecycle::Deleting && self.records.inventories[source].inventory == InventoryState::Absent)
+                || (state.declared.lifecycle == SourceLifecycle::Deleting && self.records.inventories[source].inventory == InventoryState::Absent)
                 || self.is_inventory_unneeded(source)
             {
                 continue;
@@ -322,7 +322,7 @@ impl Reconciler {
             self.records.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
             let (namespace, name) =
-                (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
+                (self.records.namespace.clone(), self.engine.view().source(source).declared.name.clone());
             self.spawn_write(async move {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
                 LoopEvent::Inventory(source, saved.map(Some))
@@ -424,7 +424,7 @@ impl Reconciler {
         for (source, store) in self.engine.view().source_ids().zip(&mut self.records.inventories) {
             let unwatched = self.engine.view().unwatched_namespaces(source);
             if store.unwatched != unwatched {
-                let source = &self.engine.view().source(source).name;
+                let source = &self.engine.view().source(source).declared.name;
                 if let Some(text) = &unwatched {
                     tracing::warn!(%source, "{text}");
                 }
@@ -434,7 +434,7 @@ impl Reconciler {
             if store.unlisted_reason == why {
                 continue;
             }
-            let source = &self.engine.view().source(source).name;
+            let source = &self.engine.view().source(source).declared.name;
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {

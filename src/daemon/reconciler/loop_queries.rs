@@ -198,7 +198,8 @@ impl Reconciler {
             LoopQuery::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
             LoopQuery::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
             LoopQuery::IsKnownSource(name, answer) => {
-                let _ = answer.send(self.engine.view().sources().iter().any(|source| *source.name == *name));
+                let _ = answer
+                    .send(self.engine.view().sources().iter().any(|source| *source.declared.name == *name));
             }
         }
     }
@@ -243,7 +244,8 @@ impl Reconciler {
     /// Hints a source task. One that has not begun begins with a check, and one with a full queue
     /// checks anyway.
     fn hint(&self, name: &str) -> FetchResult {
-        let Some(source) = self.engine.view().sources().iter().position(|source| *source.name == *name)
+        let Some(source) =
+            self.engine.view().sources().iter().position(|source| *source.declared.name == *name)
         else {
             return FetchResult::NoSource;
         };

@@ -107,9 +107,9 @@ impl SourceTasks {
         let (mut tasks, mut content_origins) = (Self::default(), Vec::new());
         for mut source in sources {
             let inventory_id: Arc<str> = inventory_id_of(namespace, &source.name).into();
-            let mut facts = source.initial_state(&inventory_id, namespace);
-            facts.informer_group = informer_groups.watch_for(&source, namespace, &inventory_id, engine);
-            let number = engine.add_source(facts);
+            let mut declared = source.declaration(&inventory_id, namespace);
+            declared.informer_group = informer_groups.watch_for(&source, namespace, &inventory_id, engine);
+            let number = engine.add_source(declared);
             tasks.folder_searches.add(number, source.folder_search.take());
             content_origins.push(ContentOrigin {
                 inventory_id: inventory_id.clone(),

@@ -56,7 +56,7 @@ impl Reconciler {
 
     /// Measures how long a rollout took that has ended now.
     fn time_rollout(&mut self, rollout_event: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
-        let name = self.engine.view().source(rollout_event.source).name.clone();
+        let name = self.engine.view().source(rollout_event.source).declared.name.clone();
         let ended = match (&rollout_event.kind, &rollout_event.rollback_cause) {
             (RolloutEventKind::Started, _) => {
                 if self
@@ -113,7 +113,7 @@ impl Reconciler {
             let message = EventMessage { text, coded };
             self.record_event(reason, source, Some(id), message, revision.clone());
         }
-        let source = source.map(|source| self.engine.view().source(source).name.clone());
+        let source = source.map(|source| self.engine.view().source(source).declared.name.clone());
         let known = match &outcome {
             Outcome::Refused(Reason::Rejected(rejected)) => {
                 self.telemetry.history.known_failure(&rejected.cause)
@@ -262,7 +262,7 @@ impl Reconciler {
         let was_crowded =
             std::mem::replace(&mut self.telemetry.history.sources[source].is_crowded, unreported > 0);
         if unreported > 0 && !was_crowded {
-            let name = &self.engine.view().source(source).name;
+            let name = &self.engine.view().source(source).declared.name;
             tracing::warn!(
                 source = %name,
                 "{unreported} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
@@ -290,7 +290,7 @@ impl Reconciler {
             });
             RegardingObjects { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
         };
-        let writes = self.engine.view().source(source).writes == SourceWrites::Allowed;
+        let writes = self.engine.view().source(source).declared.writes == SourceWrites::Allowed;
         // The commit's author did not do what somebody else did in the cluster.
         let is_of_commit = !matches!(
             reason,
@@ -306,7 +306,7 @@ impl Reconciler {
         let (author, subject) = authored.map(|Authorship { author, subject }| (author, subject)).unzip();
         let draft = EventDraft {
             reason,
-            source: self.engine.view().source(source).name.clone(),
+            source: self.engine.view().source(source).declared.name.clone(),
             object: id.cloned(),
             regarding: writes.then(regarding),
             message: message.into(),

@@ -78,12 +78,12 @@ impl Reconciler {
     /// Reports which objects somebody takes out of rhumb's hands.
     pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
         let state = self.engine.view().source(source);
-        if state.writes == SourceWrites::Allowed
+        if state.declared.writes == SourceWrites::Allowed
             && self.records.inventories[source].inventory == InventoryState::Unread
         {
             return;
         }
-        let (head, is_denied) = (state.head.clone(), state.opt_out == OptOutPolicy::Denied);
+        let (head, is_denied) = (state.head.clone(), state.declared.opt_out == OptOutPolicy::Denied);
         let now = self.engine.view().opt_outs(source, Instant::now());
         let is_all_seen = self.is_seen(source);
         let changes = self.telemetry.history.opt_outs(source).note(now, is_all_seen);

@@ -87,7 +87,10 @@ impl Reconciler {
     }
 
     pub(super) fn source_by_name(&self, name: &str) -> Option<SourceId> {
-        self.engine.view().source_ids().find(|source| *self.engine.view().source(*source).name == *name)
+        self.engine
+            .view()
+            .source_ids()
+            .find(|source| *self.engine.view().source(*source).declared.name == *name)
     }
 
     /// Reads an inventory that its watch shows in a newer version. While a call about it is on its

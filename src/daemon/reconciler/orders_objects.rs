@@ -111,7 +111,7 @@ impl Reconciler {
 
     fn warn_of_deletions(&self, source: SourceId) {
         if self.records.orders[source].deletions == DELETIONS_BEFORE_WARNING {
-            let name = cluster::orders_name(&self.engine.view().source(source).name);
+            let name = cluster::orders_name(&self.engine.view().source(source).declared.name);
             tracing::warn!("ConfigMap {name} is deleted again and again: it is made anew with growing waits");
         }
     }
@@ -135,11 +135,15 @@ impl Reconciler {
                 .inventory
                 .inventory()
                 .and_then(|inventory| inventory.known.as_ref());
-            let Some((inventory, _)) = inventory.filter(|_| state.writes == SourceWrites::Allowed) else {
+            let Some((inventory, _)) = inventory.filter(|_| state.declared.writes == SourceWrites::Allowed)
+            else {
                 continue;
             };
-            let (inventory, lives, name) =
-                (inventory.clone(), state.lifecycle == SourceLifecycle::Active, state.name.clone());
+            let (inventory, lives, name) = (
+                inventory.clone(),
+                state.declared.lifecycle == SourceLifecycle::Active,
+                state.declared.name.clone(),
+            );
             let store = &self.records.orders[source];
             if store.call == CallState::Busy {
                 continue;
@@ -185,7 +189,7 @@ impl Reconciler {
         self.call_begins(source);
         let cluster = self.executor.cluster.clone();
         let (namespace, name) =
-            (self.records.namespace.clone(), self.engine.view().source(source).name.clone());
+            (self.records.namespace.clone(), self.engine.view().source(source).declared.name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
             LoopEvent::Orders(source, cluster.read_orders(&namespace, &name).await)
@@ -209,7 +213,7 @@ impl Reconciler {
             }
             // Nobody waits here for a person to help.
             Err(error) if !self.run_mode.is_daemon() && error.class() != ErrorClass::Transient => {
-                let name = &self.engine.view().source(source).name;
+                let name = &self.engine.view().source(source).declared.name;
                 store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
                 store.object = OrdersState::Absent;
                 return;
@@ -244,7 +248,7 @@ impl Reconciler {
             } else {
                 format!("{count} keys are no orders and are")
             };
-            let name = cluster::orders_name(&self.engine.view().source(source).name);
+            let name = cluster::orders_name(&self.engine.view().source(source).declared.name);
             let message = format!("{subject} taken out of ConfigMap {name}: {why}");
             self.record_event(EventReason::OrderIgnored, source, None, message, None);
         }

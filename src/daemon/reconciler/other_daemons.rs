@@ -31,14 +31,14 @@ impl Reconciler {
         let source = self.engine.view().source(source);
         // An unproven release is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
-        let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.inventory_id);
+        let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.declared.inventory_id);
         // This view is from before our write.
         let is_newer = self.engine.view().live_object(id).is_some_and(|shown| shown.rv < live.rv);
         (ours && is_newer && !wanted.has_hash(release.hash)).then(|| {
             format!(
                 "another rhumb serves source {}: it has put {id} back to revision {} right after this pass had \
                  written it, so the pass stops",
-                source.name,
+                source.declared.name,
                 release.revision.short_name()
             )
         })

@@ -28,7 +28,9 @@ impl Reconciler {
 
     /// Says once of each other source whose statement cannot be read that this is so.
     fn log_unreadable_peers(&mut self, peers: &[PeerSource]) {
-        let own = |peer: &&PeerSource| self.engine.view().sources().iter().all(|one| one.name != peer.name);
+        let own = |peer: &&PeerSource| {
+            self.engine.view().sources().iter().all(|one| one.declared.name != peer.name)
+        };
         let others: Vec<PeerSource> = peers.iter().filter(own).cloned().collect();
         let reported = handover::explain_unreadable(&self.records.namespace, &others);
         for why in reported.iter().filter(|why| !self.records.unreadable_peers.contains(why)) {

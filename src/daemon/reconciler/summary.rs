@@ -153,8 +153,8 @@ impl Reconciler {
                     self.status_author().write_to(&mut wanted.data);
                 }
                 let source = self.engine.view().source(source);
-                (*known != wanted && source.writes != SourceWrites::Observed).then_some((
-                    &source.name,
+                (*known != wanted && source.declared.writes != SourceWrites::Observed).then_some((
+                    &source.declared.name,
                     known,
                     wanted,
                 ))
@@ -178,8 +178,8 @@ impl Reconciler {
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
         let state = self.engine.view().source(source);
         let is_complete = state.head.is_some()
-            && state.prune != PrunePolicy::Partial
-            && state.lifecycle == SourceLifecycle::Active;
+            && state.declared.prune != PrunePolicy::Partial
+            && state.declared.lifecycle == SourceLifecycle::Active;
         let before = self.records.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
         !self.run_mode.is_daemon() && (is_kept || !is_complete)

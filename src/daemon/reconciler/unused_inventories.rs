@@ -17,7 +17,8 @@ impl Reconciler {
     /// source has nothing, and no write waits for it.
     pub(super) fn is_inventory_unneeded(&self, source: SourceId) -> bool {
         let state = self.engine.view().source(source);
-        let waits = |reason: &Reason| matches!(reason, Reason::Inventory(name) if *name == state.name);
+        let waits =
+            |reason: &Reason| matches!(reason, Reason::Inventory(name) if *name == state.declared.name);
         !self.run_mode.is_daemon()
             && self.records.inventories[source].inventory == InventoryState::Absent
             && state.live_counts().kinds().next().is_none()
@@ -55,7 +56,7 @@ impl Reconciler {
     }
 
     async fn remove_inventory(&self, source: SourceId, inventory: &InventoryObject) {
-        let (cluster, name) = (&self.executor.cluster, &self.engine.view().source(source).name);
+        let (cluster, name) = (&self.executor.cluster, &self.engine.view().source(source).declared.name);
         let group_kind = GroupKind::new("", "ConfigMap");
         if let (Some(kind), Some((uid, version))) =
             (self.watches.kinds.served_kind(&group_kind), &inventory.known)

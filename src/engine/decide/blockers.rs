@@ -11,7 +11,8 @@ use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindState};
-use crate::engine::facts::sources::{Inventory, SourceWrites};
+use crate::engine::facts::source_declaration::SourceWrites;
+use crate::engine::facts::sources::Inventory;
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
@@ -75,7 +76,7 @@ impl Engine {
                 return Some(Reason::KeyUnavailable(why));
             }
             if !named {
-                return Some(Reason::Inventory(source.name.clone()));
+                return Some(Reason::Inventory(source.declared.name.clone()));
             }
         }
         if self.blockers.mode == DecisionMode::Plan {
@@ -159,7 +160,7 @@ impl Engine {
         }
         // Else whoever serves the commits could go back to one before it.
         if self.sources[source].unrecorded_revision().is_some() {
-            return Some(Reason::Inventory(self.sources[source].name.clone()));
+            return Some(Reason::Inventory(self.sources[source].declared.name.clone()));
         }
         let is_released_with = self.released_with(source, desired);
         // Content in force has its references. Data that only restart it are checked by
@@ -281,7 +282,7 @@ impl Engine {
 
     /// Returns whether a source wants an object and writes, and the object is not left alone.
     pub(in crate::engine) fn can_write(&self, id: &ObjectId) -> bool {
-        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
+        let writes = self.wanting_source(id).map(|source| self.sources[source].declared.writes);
         writes == Some(SourceWrites::Allowed) && !self.is_left_alone(id)
     }
 
@@ -321,7 +322,8 @@ impl Engine {
         let source = wanting
             .or_else(|| self.objects.informer_objects.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.content()?.body.source));
-        let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
+        let observed =
+            source.is_some_and(|source| self.sources[source].declared.writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
     }

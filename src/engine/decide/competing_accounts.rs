@@ -42,7 +42,7 @@ impl Engine {
     /// Returns whether two sources act as the same account, so that each may write what the other
     /// may.
     fn has_common_account(&self, one: SourceId, other: SourceId) -> bool {
-        self.sources[one].account == self.sources[other].account
+        self.sources[one].declared.account == self.sources[other].declared.account
     }
 
     /// Returns whether a source of the same account wants an object.
@@ -105,14 +105,15 @@ impl Engine {
     fn can_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
         let DesiredState::Object(desired) = state else { return false };
         let state = &self.sources[source];
-        let may_write = state.writes == SourceWrites::Allowed
+        let may_write = state.declared.writes == SourceWrites::Allowed
             && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
         let live = self.live_object(id);
-        let may_take =
-            live.is_none_or(|live| live.owner == ObjectOwner::Nobody && state.adopt != AdoptPolicy::Never);
+        let may_take = live.is_none_or(|live| {
+            live.owner == ObjectOwner::Nobody && state.declared.adopt != AdoptPolicy::Never
+        });
         // A content that is never written would keep the name for nobody.
         let is_written = self.unserved_reason(&desired.gvk).is_none()
-            && left_alone_reason(desired, live, state.opt_out).is_none();
+            && left_alone_reason(desired, live, state.declared.opt_out).is_none();
         // The object is seen by the account that is to write it.
         may_write
             && may_take
@@ -167,7 +168,8 @@ impl Engine {
             if self.competing_accounts(entry) == CompetingAccounts::Same {
                 return None;
             }
-            let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
+            let message =
+                format!("{id} is not applied: source {} has it", self.sources[*owner].declared.name);
             let found = Diagnostic::error(state.origin().clone(), "other-source", message);
             Some((id, found.hint("remove it from one of the two")))
         };

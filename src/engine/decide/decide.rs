@@ -44,7 +44,6 @@ use crate::engine::facts::entry::{
 };
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::trace::{DecisionForm, TraceCall};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, PruneCause, Reason,
     RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, SharedDesiredObject, WorkloadPhase,
@@ -56,15 +55,8 @@ use crate::object::{ObjectId, Revision};
 pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Decides about one object, asks the budget, and remembers what it waits for.
-    pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        let call = self.begin_call(TraceCall::Decide, Some(now), id);
-        let decision = self.decide_now(id, now);
-        self.end_call(call, || DecisionForm::of(id, &decision));
-        decision
-    }
-
-    fn decide_now(&mut self, id: &ObjectId, now: Instant) -> Decision {
+    /// Does the same as [`Engine::decide`], as a part of that call.
+    pub(in crate::engine) fn decide_now(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.complete_changes();
         self.expire_intent_view(id, now);
         self.choose_competitor(id, now);
@@ -82,7 +74,7 @@ impl Engine {
             inventories: self.sources.inventory_ids(),
             target_revision: self.annotation_revision(entry),
             rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
-            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
+            adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].declared.adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.replica_owner(id, entry),

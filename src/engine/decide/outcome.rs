@@ -199,7 +199,7 @@ impl Engine {
     /// Returns the objects that the right to write this one covers.
     fn role_scope(&self, source: SourceId, id: &ObjectId) -> RoleScope {
         RoleScope {
-            account: self.sources[source].account.clone(),
+            account: self.sources[source].declared.account.clone(),
             kind: id.group_kind(),
             namespace: id.namespace().map(Arc::from),
         }

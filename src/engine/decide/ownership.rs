@@ -58,7 +58,7 @@ pub(in crate::engine) fn left_alone_reason(
 
 /// Returns the description of an ApplySet whose source is not known: its id, and the command that
 /// finds its parent object.
-pub(in crate::engine) fn apply_set_description(set: &str) -> Arc<str> {
+pub(crate) fn apply_set_description(set: &str) -> Arc<str> {
     let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
     format!("the ApplySet {set}: `{find}` finds its parent").into()
 }
@@ -149,7 +149,7 @@ impl Engine {
             return has_it.then(|| PriorSource { why: first_source_reason(&entry.targets), is_wanted });
         }
         let (other, _) = entry.targets.first()?;
-        let why = format!("source {} wants it", self.sources[*other].name);
+        let why = format!("source {} wants it", self.sources[*other].declared.name);
         Some(PriorSource { why: why.into(), is_wanted })
     }
 
@@ -202,13 +202,13 @@ impl Engine {
     /// Says whether a source heeds what others put on its live objects.
     #[cfg(test)]
     pub(in crate::engine) fn set_opt_out(&mut self, source: SourceId, opt_out: OptOutPolicy) {
-        self.sources[source].opt_out = opt_out;
+        self.sources[source].declared.opt_out = opt_out;
     }
 
     /// Says whether a source takes objects over.
     #[cfg(test)]
     pub(in crate::engine) fn set_adopt(&mut self, source: SourceId, adopt: crate::engine::AdoptPolicy) {
-        self.sources[source].adopt = adopt;
+        self.sources[source].declared.adopt = adopt;
     }
 
     /// Returns the source that wants an object, or that provably has it in its inventory: its
@@ -220,7 +220,7 @@ impl Engine {
 
     /// Returns whether what others put on an object has an effect.
     pub(in crate::engine) fn opt_out_of(&self, id: &ObjectId) -> OptOutPolicy {
-        self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].opt_out)
+        self.source_for(id).map_or(OptOutPolicy::default(), |source| self.sources[source].declared.opt_out)
     }
 
     /// Returns the objects of a source that somebody asks to leave alone, each with the word that

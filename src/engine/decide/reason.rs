@@ -1,17 +1,16 @@
 //! The reason for each case in which nothing is done.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, HeldStep, PauseSubject, RejectedContent,
+    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
 };
-use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy};
+use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
-/// The reason for which an object is not changed now. Each reaches the user in these words.
+/// The reason for which an object is not changed now. `render` has the sentence of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
@@ -200,80 +199,33 @@ pub(crate) enum FightCause {
     Deletions,
 }
 
-impl fmt::Display for FightCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// A step that holds a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeldStep {
+    /// Its pods are not all ready, and this may be why no more are replaced.
+    Pods(StepWait, Option<StepObstacle>),
+    /// All nodes that are Ready have the new pod, and this one is not Ready.
+    LostNode(Arc<str>),
+    /// A scale gave the new template more pods than the step allows.
+    Surplus(SurplusFate),
+}
+
+impl HeldStep {
+    /// Returns its code.
+    pub(crate) const fn code(&self) -> CauseCode {
         match self {
-            Self::Changes(who) => {
-                write!(f, "{who} keeps changing the same fields: stop it, or leave these fields to it")
-            }
-            Self::Deletions => f.write_str(
-                "somebody deletes it each time it is made: stop that, or take it out of the source",
-            ),
+            Self::Pods(..) => CauseCode::StepPodsPending,
+            Self::LostNode(_) => CauseCode::NodeNotReady,
+            Self::Surplus(_) => CauseCode::SurplusPods,
         }
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Unobservable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
-            Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
-            Self::Unserved(gvk, others) => {
-                write!(f, "the server has no kind {gvk}")?;
-                if others.is_empty() { Ok(()) } else { write!(f, " (it has {})", others.join(", ")) }
-            }
-            Self::UnknownKind(gvk) => write!(f, "the API server cannot say now whether it serves {gvk}"),
-            Self::Needs(id, why) => write!(f, "needs {id}, which {why}"),
-            Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
-            Self::Budget(shortage) => shortage.fmt(f),
-            Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
-            Self::UnitWorkload(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
-            Self::Owned(owner) => write!(f, "it belongs to {owner}"),
-            Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
-            Self::Generated(other) => write!(
-                f,
-                "its generated values would not fit those of {other}, which another render made: restore it, or delete \
-                 all objects of the release with generated values"
-            ),
-            Self::Terminating => f.write_str("it is being deleted"),
-            Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
-            Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
-            Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
-            Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
-            Self::KeyUnavailable(why) => {
-                write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
-            }
-            Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
-            Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
-            Self::Refused(why, _)
-            | Self::RecordUnreadable(why)
-            | Self::Unusable(why)
-            | Self::Oversized(_, why) => f.write_str(why),
-            Self::Step(step) => write!(f, "{step}"),
-            Self::Rejected(rejected) => write!(f, "{rejected}"),
-            Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),
-            Self::Paused(subject, why) => write!(f, "{subject} is paused: {why}"),
-            Self::OnHold(hold) => write!(f, "{hold}"),
-            Self::Prune(cause) | Self::Kept(cause) => write!(f, "{cause}"),
-            Self::LeftAlone(ReconcilePolicy::OnlyCreate) => {
-                f.write_str("its annotation asks to create it only if it is missing, and it exists")
-            }
-            Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
-            Self::OptedOut(word) => {
-                write!(f, "{word} is set on the live object: it is neither changed nor repaired until that is removed")
-            }
-            Self::Confirm(cause) => write!(f, "{cause}; see `rhumb prune list`"),
-            Self::ReadingPeers => f.write_str("reading what other sources of the cluster want"),
-            Self::Observed => f.write_str("the source has `observe: true`, so nothing is written"),
-        }
-    }
-}
-
-fn seconds(time: Duration) -> String {
-    if time < Duration::from_secs(1) {
-        format!("{} ms", time.as_millis())
-    } else {
-        format!("{} s", time.as_secs())
-    }
+/// The reason for which no more pods of a step are replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StepObstacle {
+    /// The budget is short, or a person has paused it.
+    Reason(Box<Reason>),
+    /// An eviction was refused, or the nodes are not known, as these words say.
+    Message(Arc<str>),
 }

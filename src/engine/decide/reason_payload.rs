@@ -1,14 +1,10 @@
-//! The values inside reasons: ids, numbers and states, each with the words that it has in the
-//! sentence.
+//! The values inside reasons: ids, numbers and states. `render` has the words of each.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::decide::ownership::apply_set_description;
 use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::rollout::steps::StepWait;
 
 /// The state in which a needed object is, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,26 +71,6 @@ impl DependencyState {
     }
 }
 
-/// As the end of `needs ConfigMap shop/env, which …`.
-impl fmt::Display for DependencyState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("is not there yet"),
-            Self::Unnamed => f.write_str("no source names"),
-            Self::Deleting => f.write_str("is being deleted"),
-            Self::Unhealthy(health) => write!(f, "is {health}"),
-            Self::Unchanged => f.write_str("is not changed yet"),
-            Self::RollingOut => f.write_str("is rolling out"),
-            Self::Soaking => f.write_str("is rolled out"),
-            Self::RollingBack => f.write_str("is rolled back first"),
-            Self::Refused(why) => write!(f, "is refused: {why}"),
-            Self::Unusable(why) => write!(f, "cannot be used: {why}"),
-            Self::Contested => f.write_str("is wanted twice"),
-            Self::Paused => f.write_str("is paused"),
-        }
-    }
-}
-
 /// The owner of an object that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentOwner {
@@ -127,19 +103,6 @@ impl CurrentOwner {
     }
 }
 
-impl fmt::Display for CurrentOwner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source(name) => write!(f, "source {name}"),
-            Self::FormerSource(name) => {
-                write!(f, "source {name}, which no longer wants it and keeps it, as adopt is `never` here")
-            }
-            Self::ApplySet(set) => f.write_str(&apply_set_description(set)),
-            Self::Tool(words) => f.write_str(words),
-        }
-    }
-}
-
 /// The subject of a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PauseSubject {
@@ -147,15 +110,6 @@ pub(crate) enum PauseSubject {
     Object,
     /// The source of this name.
     Source(Arc<str>),
-}
-
-impl fmt::Display for PauseSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Object => f.write_str("it"),
-            Self::Source(name) => write!(f, "source {name}"),
-        }
-    }
 }
 
 /// The write that a hold keeps back.
@@ -194,20 +148,6 @@ pub(crate) struct ActiveHold {
     pub withheld: WithheldWrite,
 }
 
-/// `on hold until 2030-01-01T00:00:00Z: load test; a newer content waits`.
-impl fmt::Display for ActiveHold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = self.until.map(|until| until.to_string()).unwrap_or_default();
-        let withheld = match self.withheld {
-            WithheldWrite::Nothing => "",
-            WithheldWrite::Repair => "; it was changed, and is not repaired",
-            WithheldWrite::Content => "; a newer content waits",
-            WithheldWrite::Deletion => "; its deletion is pending",
-        };
-        write!(f, "on hold until {until}: {}{withheld}", self.reason)
-    }
-}
-
 /// The content that an object with a rejection has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RejectionOutcome {
@@ -219,43 +159,6 @@ pub(crate) enum RejectionOutcome {
     RolledBack(Arc<str>),
     /// It is back at this revision, which cannot be read any more.
     Unreadable(Arc<str>),
-}
-
-/// A step that holds a rollout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HeldStep {
-    /// Its pods are not all ready, and these words may say why no more are replaced.
-    Pods(StepWait, Option<Arc<str>>),
-    /// All nodes that are Ready have the new pod, and this one is not Ready.
-    LostNode(Arc<str>),
-    /// A scale gave the new template more pods than the step allows. These words say what is done.
-    Surplus(Arc<str>),
-}
-
-impl HeldStep {
-    /// Returns its code.
-    pub(crate) const fn code(&self) -> CauseCode {
-        match self {
-            Self::Pods(..) => CauseCode::StepPodsPending,
-            Self::LostNode(_) => CauseCode::NodeNotReady,
-            Self::Surplus(_) => CauseCode::SurplusPods,
-        }
-    }
-}
-
-impl fmt::Display for HeldStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pods(wait, None) => write!(f, "{wait}"),
-            Self::Pods(wait, Some(why)) => write!(f, "{wait}; {why}"),
-            Self::LostNode(node) => {
-                write!(f, "all nodes that are Ready have the new pod; node {node} is not Ready")
-            }
-            Self::Surplus(message) => {
-                write!(f, "scaling gave the new template more pods than its step allows: {message}")
-            }
-        }
-    }
 }
 
 /// A content that failed, or that a person undid.
@@ -285,22 +188,6 @@ impl RejectedContent {
             RejectionOutcome::Unaffected(revision)
             | RejectionOutcome::RolledBack(revision)
             | RejectionOutcome::Unreadable(revision) => Some(revision),
-        }
-    }
-}
-
-impl fmt::Display for RejectedContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.cause)?;
-        match &self.outcome {
-            RejectionOutcome::Quarantined => Ok(()),
-            RejectionOutcome::Unaffected(revision) => {
-                write!(f, "; its content stays that of revision {revision}")
-            }
-            RejectionOutcome::RolledBack(revision) => write!(f, "; it is back at revision {revision}"),
-            RejectionOutcome::Unreadable(revision) => {
-                write!(f, "; it is back at revision {revision}, which cannot be read any more")
-            }
         }
     }
 }

@@ -174,7 +174,7 @@ impl Engine {
         let known = |id: &ObjectId| Some((id.clone(), self.candidate_facts(id)?));
         let facts = decisions.keys().filter_map(known).collect();
         let undone = decisions.values().filter(|decision| **decision == PruneDecision::Delete).count();
-        let is_active = self.sources[source].lifecycle == SourceLifecycle::Active;
+        let is_active = self.sources[source].declared.lifecycle == SourceLifecycle::Active;
         let now = CachedPruneDecisions {
             decisions,
             facts,

@@ -24,7 +24,7 @@ use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceLifecycle, SourceState, Uid,
+    ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,
     WithheldCause,
 };
 use crate::object::{ContentHash, ObjectId};
@@ -181,7 +181,7 @@ impl Engine {
 
     /// Takes over which repository a source follows.
     pub(in crate::engine) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
-        self.sources[source].repository = repository;
+        self.sources[source].declared.repository = repository;
         self.sources[source].prunes.mark_stale();
     }
 
@@ -256,8 +256,8 @@ impl Engine {
         completeness: impl FnOnce() -> SourceCompleteness,
     ) -> Option<SourceProgress> {
         let state = &self.sources[source];
-        match &state.repository {
-            _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unversioned),
+        match &state.declared.repository {
+            _ if state.declared.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unversioned),
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::None => Some(SourceProgress::Unversioned),
             RepositoryIdentity::Repository(repository) => {
@@ -272,7 +272,7 @@ impl Engine {
     pub(in crate::engine) fn completeness(&self, source: SourceId) -> SourceCompleteness {
         let state = &self.sources[source];
         // As long as the scope of a kind is unknown, it is not known which object a manifest means.
-        let is_complete = state.lifecycle == SourceLifecycle::Deleting
+        let is_complete = state.declared.lifecycle == SourceLifecycle::Deleting
             || (state.incomplete_reason.is_none() && self.unscoped_file(source).is_none());
         if is_complete { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
     }
@@ -303,7 +303,7 @@ impl Engine {
             service: SourceService::Daemon,
             ..SourceStatement::default()
         };
-        let SourceState { name, inventory_id, .. } = &self.sources[source];
+        let SourceDeclaration { name, inventory_id, .. } = &self.sources[source].declared;
         PeerSource {
             name: name.clone(),
             inventory_id: inventory_id.clone(),
@@ -335,8 +335,8 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { cause, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
-        if let Some(why) = self.sources[source].moved.doubt_about(id) {
-            return Some(WithheldDeletion { cause: WithheldCause::Moved(why.into()), is_long: true });
+        if let Some(doubt) = self.sources[source].declared.moved.doubt_about(id) {
+            return Some(WithheldDeletion { cause: WithheldCause::Moved(doubt), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {
             let cause = WithheldCause::Peer(name.clone(), PeerInterest::Unobserved);
@@ -353,7 +353,7 @@ impl Engine {
         let removal = self.sources[source].last_removal;
         let mut others = self.source_ids().filter(|other| *other != source);
         let found = others.find(|other| self.sources[*other].checked_after < removal)?;
-        Some(&self.sources[found].name)
+        Some(&self.sources[found].declared.name)
     }
 
     /// Returns whether a source has removed an object last so long ago that a person may decide.
@@ -376,16 +376,16 @@ impl Engine {
         let uid = self.informer_object(id).map(|live| &live.uid);
         let arrived =
             uid.and_then(|uid| self.handover.arrived.get(uid)).filter(|_| self.handover.has_peers());
-        let state = &self.sources[source];
+        let declared = &self.sources[source].declared;
         // A source that nobody has configured yet may follow the folder to which it moved.
         let waits = arrived.is_some()
-            || (state.extent == RepositoryExtent::Folder && state.lifecycle == SourceLifecycle::Active)
+            || (declared.extent == RepositoryExtent::Folder && declared.lifecycle == SourceLifecycle::Active)
             || self
                 .other_sources(source, id)
                 .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
         let unwanted = uid.and_then(|uid| self.handover.since.get(uid)).map(|wait| wait.proven_since);
         let since = arrived.copied().or(unwanted).unwrap_or(now);
-        let until = since + state.prune_delay;
+        let until = since + declared.prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
 
@@ -417,7 +417,7 @@ impl Engine {
             return match self.delay_left(source, id, now) {
                 None => self.await_observations(source, id, decision, now),
                 Some(left) => {
-                    let delay = self.sources[source].prune_delay.as_secs();
+                    let delay = self.sources[source].declared.prune_delay.as_secs();
                     let cause = PruneCause::TakeoverPeriod(delay);
                     Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(cause)) }
                 }
@@ -465,7 +465,7 @@ impl Engine {
         now: Instant,
     ) -> InventoryHolder {
         if let Some(source) = self.source_of_inventory_id(set) {
-            return InventoryHolder::GivesUp(self.sources[source].name.clone());
+            return InventoryHolder::GivesUp(self.sources[source].declared.name.clone());
         }
         if !self.handover.consults_peers {
             return self
@@ -511,7 +511,7 @@ impl Engine {
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
                 let own = self.source_of_inventory_id(set);
-                let own = own.map(|source| &self.sources[source].name);
+                let own = own.map(|source| &self.sources[source].declared.name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
                 let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
                 Some(name.map_or_else(|| apply_set_description(set), |name| format!("source {name}").into()))
@@ -577,7 +577,7 @@ impl Engine {
     /// be wanted.
     fn has_read_wants_of(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        state.head.is_some() || state.lifecycle == SourceLifecycle::Deleting
+        state.head.is_some() || state.declared.lifecycle == SourceLifecycle::Deleting
     }
 
     /// Gives up what a source turned out not to want, once that is known.

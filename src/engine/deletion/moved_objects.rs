@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::PruneCause;
+use crate::engine::deletion::prune_cause::{MoveDoubt, PruneCause};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
@@ -34,15 +34,11 @@ impl Default for MovedObjects {
 
 impl MovedObjects {
     /// Returns why a person has to say that an object is to be deleted.
-    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<MoveDoubt> {
         match self {
             Self::Unsearched => None,
-            Self::Known(files) => files.get(id).map(|file| {
-                format!("{file} of the same repository has it now: apply that first, and it moves")
-            }),
-            Self::Unreadable(why) => {
-                Some(format!("another folder of the same repository may have it: it cannot be read: {why}"))
-            }
+            Self::Known(files) => files.get(id).cloned().map(MoveDoubt::Named),
+            Self::Unreadable(why) => Some(MoveDoubt::Unreadable(why.clone())),
         }
     }
 }
@@ -60,7 +56,7 @@ impl Engine {
     /// Returns the objects that are to be searched for in other folders before a source deletes them.
     /// None where nothing is to be searched for, or not all is known yet.
     pub(in crate::engine) fn objects_to_search(&self, source: SourceId) -> Option<Vec<DroppedObject>> {
-        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        let is_due = self.sources[source].declared.moved == MovedObjects::Unsearched;
         if !is_due || self.unready_blocker(source).is_some() {
             return None;
         }
@@ -74,13 +70,13 @@ impl Engine {
 
     /// Takes over what a search has found.
     pub(in crate::engine) fn set_moved_objects(&mut self, source: SourceId, moved: MovedObjects) {
-        self.sources[source].moved = moved;
+        self.sources[source].declared.moved = moved;
         self.sources[source].prunes.mark_stale();
     }
 
     /// Returns why a source deletes nothing before other folders were searched.
     pub(in crate::engine) fn search_blocker(&self, source: SourceId) -> Option<PruneDecision> {
-        let is_due = self.sources[source].moved == MovedObjects::Unsearched;
+        let is_due = self.sources[source].declared.moved == MovedObjects::Unsearched;
         is_due.then_some(PruneDecision::Defer(PruneCause::UnsearchedFolders))
     }
 }

@@ -19,7 +19,6 @@ use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, obje
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::trace::TraceCall;
 use crate::engine::{PruneCause, Reason};
 use crate::object::{ContentHash, ObjectId};
 
@@ -101,12 +100,9 @@ impl Engine {
         self.handover.observations.service = SourceService::Daemon;
     }
 
-    /// Returns the sources of this process that are to be observed, each after a number.
-    pub(crate) fn take_due_observations(&mut self) -> Vec<(SourceId, u64)> {
-        let call = self.begin_call(TraceCall::TakeDueObservations, None, &());
-        let due = std::mem::take(&mut self.handover.observations.due);
-        self.end_call(call, || due.clone());
-        due
+    /// Does the same as [`Engine::take_due_observations`], as a part of that call.
+    pub(in crate::engine) fn drain_due_observations(&mut self) -> Vec<(SourceId, u64)> {
+        std::mem::take(&mut self.handover.observations.due)
     }
 
     /// Notes that another source may ask for an observation, so that the others' statements are
@@ -190,7 +186,7 @@ impl Engine {
     fn request_observations(&mut self, source: SourceId, now: Instant) {
         let number = self.next_observation_number();
         let over = now + REQUEST_WINDOW;
-        let delay = self.sources[source].prune_delay;
+        let delay = self.sources[source].declared.prune_delay;
         let uid = |id: &ObjectId| Some(self.informer_object(id)?.uid.clone());
         let uids: Vec<_> = self.unwanted_of(source).filter_map(uid).collect();
         for uid in uids {

@@ -12,7 +12,6 @@ use crate::engine::deletion::peer_sources::{
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::trace::{StatementQuestion, TraceCall};
 use crate::engine::{PruneDecision, PrunePolicy};
 use crate::object::{ContentHash, ObjectId};
 
@@ -77,7 +76,7 @@ impl Engine {
         let released_since = before.and_then(|recorded| recorded.released_since).or_else(began);
         let read = self.completeness(source);
         // A pass of some of the files knows no more of the others than was known before.
-        let completeness = match self.sources[source].prune {
+        let completeness = match self.sources[source].declared.prune {
             PrunePolicy::Partial => recorded.map(|recorded| recorded.completeness).unwrap_or_default(),
             _ => read,
         };
@@ -97,19 +96,8 @@ impl Engine {
         })
     }
 
-    /// Does the same as [`Engine::statement`], with nothing left in it that no longer holds.
-    pub(crate) fn tidy_statement(
-        &mut self,
-        source: SourceId,
-        recorded: Option<&SourceStatement>,
-    ) -> Option<SourceStatement> {
-        let call = self.begin_call(TraceCall::TidyStatement, None, &StatementQuestion::of(source, recorded));
-        let statement = self.tidied_statement(source, recorded);
-        self.end_call(call, || statement.clone());
-        statement
-    }
-
-    fn tidied_statement(
+    /// Does the same as [`Engine::tidy_statement`], as a part of that call.
+    pub(in crate::engine) fn tidied_statement(
         &mut self,
         source: SourceId,
         recorded: Option<&SourceStatement>,

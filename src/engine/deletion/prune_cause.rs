@@ -1,11 +1,10 @@
-//! The causes of the prune guard's decisions, with the values that each is about.
+//! The causes of the prune guard's decisions, with the values that each is about. `render` has the
+//! sentence of each.
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::engine::AllowViolation;
 use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::facts::release_seal::UNPROVEN_REASON;
-use crate::engine::restart::config_restart::CONFIG_KEY_SECRET_NAME;
 use crate::object::{GroupKind, ObjectId};
 
 /// The cause for which an object that no source wants is not deleted, or not yet.
@@ -13,14 +12,14 @@ use crate::object::{GroupKind, ObjectId};
 pub(crate) enum PruneCause {
     /// This object is kept, and uses it.
     UsedByKept(ObjectId),
-    /// Its source may not have it, as these words say.
-    NotAllowed(Arc<str>),
+    /// Its source may not have it.
+    NotAllowed(DisallowedObject),
     /// An annotation asks to keep it.
     Annotated,
     /// No seal proves that we made it.
     Unproven,
-    /// A root that does not render may want it, as these words say.
-    Unrendered(Arc<str>),
+    /// A root that does not render may want it.
+    Unrendered(RootDoubt),
     /// Another source wants it, or may. That may pass by itself.
     WithheldForNow(WithheldCause),
     /// Another source wants it, or may, and has for long.
@@ -115,66 +114,6 @@ impl PruneCause {
     }
 }
 
-impl fmt::Display for PruneCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UsedByKept(user) => write!(f, "{user}, which is kept, uses it"),
-            Self::NotAllowed(why) | Self::Unrendered(why) => f.write_str(why),
-            Self::Annotated => f.write_str("no longer wanted, and kept, as an annotation of it asks"),
-            Self::Unproven => f.write_str(UNPROVEN_REASON),
-            Self::WithheldForNow(cause) => write!(f, "not pruned now: {cause}"),
-            Self::Withheld(cause) => write!(f, "{cause}"),
-            Self::OtherLocation(location) => write!(
-                f,
-                "this inventory was made from {location}; nothing of it is pruned until it is confirmed"
-            ),
-            Self::DataLoss(kind) => write!(f, "{kind} is deleted only after a confirmation"),
-            Self::ConfirmationRequested => f.write_str("its annotation asks for a confirmation"),
-            Self::UnknownKept => f.write_str(
-                "not all objects that are to be kept are known: `kept` in the ConfigMap of the source has no \
-                 room for more, or lines that cannot be read",
-            ),
-            Self::BlastRadius { count, total } => {
-                write!(f, "{count} of {total} objects would be pruned at once, beyond the blast radius")
-            }
-            Self::AllOfKind(kind, all) => write!(f, "all {all} objects of kind {kind} would be pruned"),
-            Self::Unfinished(id, milestone) => write!(f, "pruned when {id} {milestone}"),
-            Self::UsedBy(user) => write!(f, "pruned after {user}, which uses it"),
-            Self::PolicyOff => f.write_str("no longer wanted; `prune` is off"),
-            Self::NotInFiles => f.write_str("not in the given files"),
-            Self::UncheckedSeals(why) => write!(
-                f,
-                "nothing is pruned, as seals cannot be checked without the Secret {CONFIG_KEY_SECRET_NAME} in \
-                 rhumb's namespace: {why}"
-            ),
-            Self::UnreadKey => f.write_str("nothing is pruned until the key of the seals is read"),
-            Self::UnobservedSource(name) => {
-                write!(f, "pruned when source {name}, which may want it, was looked at again")
-            }
-            Self::UnscopedFile(file, kind) => write!(
-                f,
-                "nothing is pruned until {file} is readable: it is not known whether {kind} is namespaced"
-            ),
-            Self::Incomplete(why) => {
-                write!(f, "nothing is pruned, as the source was not read completely: {why}")
-            }
-            Self::UnreadInventory => f.write_str("nothing is pruned until the inventory is read"),
-            Self::UnsearchedFolders => {
-                f.write_str("nothing is pruned until the other folders of the repository are read")
-            }
-            Self::UnrecordedRevision(revision) => {
-                write!(f, "nothing is pruned until the inventory records revision {revision} as accepted")
-            }
-            Self::UnlistedKind(kind) => write!(f, "nothing is pruned while {kind} cannot be listed"),
-            Self::UnreadContent(id) => write!(f, "pruned when the content of {id} was read again"),
-            Self::TakeoverPeriod(seconds) => {
-                write!(f, "pruned when other sources have had {seconds} s to take it over")
-            }
-            Self::Undecided => f.write_str("whether it may be pruned is not decided yet"),
-        }
-    }
-}
-
 /// The milestone that a change of the same unit has not reached, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeMilestone {
@@ -188,24 +127,13 @@ pub(crate) enum ChangeMilestone {
     Healthy(Arc<str>),
 }
 
-impl fmt::Display for ChangeMilestone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Changed => f.write_str("is changed"),
-            Self::Restarted => f.write_str("is restarted"),
-            Self::RolledOut => f.write_str("is rolled out"),
-            Self::Healthy(health) => write!(f, "is healthy ({health})"),
-        }
-    }
-}
-
 /// The cause for which a deletion is withheld for the sake of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WithheldCause {
     /// The source of this name wants it, or may.
     Peer(Arc<str>, PeerInterest),
-    /// Another folder of the repository has it, or may, as these words say.
-    Moved(Arc<str>),
+    /// Another folder of the repository has it, or may.
+    Moved(MoveDoubt),
 }
 
 impl WithheldCause {
@@ -218,35 +146,42 @@ impl WithheldCause {
     }
 }
 
-impl fmt::Display for WithheldCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, interest) = match self {
-            Self::Peer(name, interest) => (name, interest),
-            Self::Moved(why) => return f.write_str(why),
-        };
-        match interest {
-            PeerInterest::Requested => write!(f, "source {name} wants it"),
-            PeerInterest::Unlisted => write!(f, "source {name} may want it, as it brings many objects"),
-            PeerInterest::Unreadable(why) => {
-                write!(f, "source {name} may want it: what its ConfigMap tells cannot be read: {why}")
-            }
-            PeerInterest::Incomplete => {
-                write!(f, "source {name} may want it: it has not been read completely")
-            }
-            PeerInterest::IncompleteOfSame => {
-                write!(f, "source {name} of the same repository may want it: it has not been read completely")
-            }
-            PeerInterest::Elsewhere(revision) => {
-                write!(f, "source {name} of the same repository may want it: it has read revision {revision}")
-            }
-            PeerInterest::Unobserved => {
-                write!(f, "source {name} may want it: it was not looked at since")
-            }
-            PeerInterest::Unanswered => {
-                write!(f, "source {name} may want it: it was asked for a look, and has not answered")
-            }
-        }
-    }
+/// The way in which another folder of the repository may have an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MoveDoubt {
+    /// This file of it names the object now.
+    Named(Arc<str>),
+    /// Its files cannot be read, for this reason.
+    Unreadable(Arc<str>),
+}
+
+/// An object that its source may not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DisallowedObject {
+    /// The rule that it breaks.
+    pub violation: AllowViolation,
+    /// The step of its rollout that it stays in.
+    pub step: Option<u32>,
+}
+
+/// A root that does not render, and its relation to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RootDoubt {
+    /// Its folder.
+    pub folder: Arc<str>,
+    /// The relation.
+    pub relation: RootRelation,
+}
+
+/// The relation of a root that does not render to an object that it may want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootRelation {
+    /// Nobody knows where the object came from.
+    UnknownOrigin,
+    /// The object came from it.
+    Origin,
+    /// Its text does not rule the name of the object out.
+    PossibleName,
 }
 
 /// The interest that another source has in an object, or may have.

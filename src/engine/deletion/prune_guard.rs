@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::{ChangeMilestone, PruneCause};
+use crate::engine::deletion::prune_cause::{ChangeMilestone, DisallowedObject, PruneCause, RootDoubt};
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
@@ -26,9 +26,9 @@ pub(crate) struct PruneCandidate {
     /// The timing by its annotations.
     pub prune_timing: PruneTiming,
     /// The reason for which its source may not have it, and so not delete it either.
-    pub not_allowed: Option<Arc<str>>,
-    /// A root that does not render and may want it, in words.
-    pub unrendered: Option<Arc<str>>,
+    pub not_allowed: Option<DisallowedObject>,
+    /// A root that does not render and may want it.
+    pub unrendered: Option<RootDoubt>,
     /// Indicates whether it only looks like one of this source, without a seal that proves it.
     pub is_unproven: bool,
     /// A change of the same unit that is not healthy yet.
@@ -160,7 +160,7 @@ fn used_by_kept<'a>(
 
 /// Returns the decision about an object that stays whatever the facts about its source are.
 pub(in crate::engine) fn decide_without_guard(
-    not_allowed: Option<&Arc<str>>,
+    not_allowed: Option<&DisallowedObject>,
     timing: PruneTiming,
 ) -> Option<PruneDecision> {
     if let Some(why) = not_allowed {

@@ -87,7 +87,9 @@ impl Engine {
             return BTreeMap::new();
         }
         // Beside a source that goes, a kept object keeps what it uses.
-        if let Some(blocker) = blocker.as_ref().filter(|_| state.lifecycle == SourceLifecycle::Active) {
+        if let Some(blocker) =
+            blocker.as_ref().filter(|_| state.declared.lifecycle == SourceLifecycle::Active)
+        {
             let closed = |id: &ObjectId| Some((id.clone(), self.decide_closed_prune(source, id, blocker)?));
             return unwanted.into_iter().filter_map(closed).collect();
         }
@@ -97,8 +99,8 @@ impl Engine {
             closed: blocker,
             other_location: inventory.and_then(|inventory| inventory.other_location.clone()),
             is_kept_complete: inventory.is_none_or(|inventory| !inventory.kept.is_truncated),
-            radius: state.radius,
-            lifecycle: state.lifecycle,
+            radius: state.declared.radius,
+            lifecycle: state.declared.lifecycle,
             confirmed: &self.confirmations(source),
             inventory: state.live_counts.by_kind(),
         };
@@ -174,7 +176,7 @@ impl Engine {
     /// Does the same as [`Engine::prune_blocker`], but for what other folders may name.
     pub(in crate::engine) fn unready_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
-        match state.prune {
+        match state.declared.prune {
             PrunePolicy::On => {}
             PrunePolicy::Off => {
                 return Some(PruneDecision::Keep(PruneCause::PolicyOff));

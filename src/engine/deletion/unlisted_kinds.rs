@@ -38,7 +38,7 @@ impl Engine {
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
     pub(in crate::engine) fn unlisted_reason(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
-        if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
+        if state.declared.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
             return None;
         }
         let kind = self.unlisted_kind(source)?;
@@ -79,7 +79,7 @@ impl Engine {
                 .to_owned()
         } else {
             let kinds = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
-            unserved_kind_remedy(self.sources.inventory_namespace(), &state.name, kinds, kind)
+            unserved_kind_remedy(self.sources.inventory_namespace(), &state.declared.name, kinds, kind)
         })
     }
 }

@@ -5,10 +5,9 @@
 //! - the text of the root rules the object out. It may have moved there by the very commit that
 //!   broke the root, or by one before, so that an unchanged root says nothing.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
+use crate::engine::deletion::prune_cause::{RootDoubt, RootRelation};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
@@ -16,7 +15,7 @@ use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
 impl Engine {
     /// Returns why an object that a source does not name may be wanted by a root that does not
     /// render.
-    pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
+    pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<RootDoubt> {
         let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
         let can_be_named = |root: &UnrenderedRoot| {
@@ -34,16 +33,15 @@ fn unrendered_doubt(
     origin: Option<&ManifestOrigin>,
     roots: &[UnrenderedRoot],
     can_be_named: impl Fn(&UnrenderedRoot) -> bool,
-) -> Option<Arc<str>> {
+) -> Option<RootDoubt> {
     roots.iter().find_map(|root| {
-        let folder = root_folder(&root.path);
-        let why = match origin {
-            None => "and where the object came from is not known",
-            Some(origin) if is_of_root(origin, root) => "and the object came from it",
-            Some(_) if can_be_named(root) => "and may want the object",
+        let relation = match origin {
+            None => RootRelation::UnknownOrigin,
+            Some(origin) if is_of_root(origin, root) => RootRelation::Origin,
+            Some(_) if can_be_named(root) => RootRelation::PossibleName,
             Some(_) => return None,
         };
-        Some(format!("not pruned: root {folder} does not render, {why}").into())
+        Some(RootDoubt { folder: root_folder(&root.path).into(), relation })
     })
 }
 
@@ -76,7 +74,8 @@ mod tests {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "gone");
         let check = |origin: Option<&ManifestOrigin>, roots: &[UnrenderedRoot], expected: Option<&str>| {
             let doubt = unrendered_doubt(origin, roots, |root| root.names.can_be_named(id.name()));
-            assert_eq!(doubt.as_deref(), expected, "{origin:?} {roots:?}");
+            let words = doubt.map(|doubt| doubt.to_string());
+            assert_eq!(words.as_deref(), expected, "{origin:?} {roots:?}");
         };
         let plain = ManifestOrigin::of_file("plain.yaml");
         let other = rendered("b/kustomization.yaml#gone", "b");

@@ -46,7 +46,7 @@ impl Engine {
             "what it may have in {which} is neither watched, repaired nor deleted, as `allow.namespaces` does not name \
              that; once nothing of it is left there, take that out of the annotation \
              applyset.kubernetes.io/additional-namespaces of the source's ConfigMap {}",
-            state.name
+            state.declared.name
         ))
     }
 }

@@ -3,13 +3,11 @@
 //!
 //! The present list counts: a rollback to an older content is held against it too.
 
-use std::sync::Arc;
-
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::Engine;
-use crate::engine::{AllowViolation, PruneCause, Reason, RolloutOverlay};
+use crate::engine::{AllowViolation, DisallowedObject, PruneCause, Reason, RolloutOverlay};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, ObjectId};
 
@@ -26,7 +24,7 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<AllowViolation> {
-        self.sources[source].allow.violation(id, self.kinds.scope_of(&id.group_kind()))
+        self.sources[source].declared.allow.violation(id, self.kinds.scope_of(&id.group_kind()))
     }
 
     /// Returns whether a source may have an object.
@@ -37,7 +35,7 @@ impl Engine {
     /// Returns whether a source may have any object of a kind. Others are not listed for it, and
     /// keep it from nothing.
     pub(in crate::engine) fn is_kind_allowed(&self, source: SourceId, kind: &GroupKind) -> bool {
-        self.sources[source].allow.can_allow_kind(kind, self.kinds.scope_of(kind))
+        self.sources[source].declared.allow.can_allow_kind(kind, self.kinds.scope_of(kind))
     }
 
     /// Returns the kinds of a source's inventory that are listed for it.
@@ -48,11 +46,14 @@ impl Engine {
     }
 
     /// Returns why nothing is done about an object that a source has in the cluster.
-    pub(in crate::engine) fn disallowed_reason(&self, source: SourceId, id: &ObjectId) -> Option<Arc<str>> {
-        let why = self.allow_violation(source, id)?;
+    pub(in crate::engine) fn disallowed_reason(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<DisallowedObject> {
+        let violation = self.allow_violation(source, id)?;
         let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
-        let stays = step.map(|step| format!("; it stays in step {step} of its rollout")).unwrap_or_default();
-        Some(format!("no longer allowed, so it is neither repaired nor deleted: {why}{stays}").into())
+        Some(DisallowedObject { violation, step })
     }
 
     /// Returns whether the source that has an object in the cluster may not have it.

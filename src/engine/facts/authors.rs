@@ -113,8 +113,8 @@ impl Engine {
     /// Forgets the authors that the ledger has by now.
     pub(in crate::engine) fn forget_authors(&mut self) {
         let Some(ledger) = &self.rollouts.ledger else { return };
-        for SourceState { authors, inventory_id, .. } in self.sources.states_mut() {
-            authors.retain(|(revision, _)| ledger.author(inventory_id, revision).is_none());
+        for SourceState { authors, declared, .. } in self.sources.states_mut() {
+            authors.retain(|(revision, _)| ledger.author(&declared.inventory_id, revision).is_none());
         }
     }
 }

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
-use crate::engine::trace::TraceCall;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of an informer group in its engine.
@@ -189,17 +188,14 @@ impl InformerGroupSet {
 }
 
 impl Engine {
-    /// Adds an informer group, and returns its number; with the namespaces that it watches, or none for
-    /// all of them.
-    pub(crate) fn add_informer_group(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> InformerGroupId {
-        let call = self.begin_call(TraceCall::AddInformerGroup, None, &namespaces);
-        self.kinds
-            .informer_groups
-            .all
-            .push(InformerGroupState { namespaces, ..InformerGroupState::default() });
-        let number = self.kinds.informer_groups.all.len() - 1;
-        self.end_call(call, || number);
-        number
+    /// Does the same as [`Engine::add_informer_group`], as a part of that call.
+    pub(in crate::engine) fn insert_informer_group(
+        &mut self,
+        namespaces: Option<BTreeSet<Arc<str>>>,
+    ) -> InformerGroupId {
+        let all = &mut self.kinds.informer_groups.all;
+        all.push(InformerGroupState { namespaces, ..InformerGroupState::default() });
+        all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
@@ -220,7 +216,7 @@ impl Engine {
 
     /// Returns whether the informers of a source watch a namespace.
     pub(in crate::engine) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
-        let informer_group = self.kinds.informer_groups.all.get(self.sources[source].informer_group);
+        let informer_group = self.kinds.informer_groups.all.get(self.sources[source].declared.informer_group);
         let namespaces = informer_group.and_then(|informer_group| informer_group.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
     }
@@ -247,7 +243,7 @@ impl Engine {
             self.objects.informer_objects.contains_key(id).then(|| self.kinds.informer_groups.observer_of(id))
         };
         let brought = || entry.and_then(|entry| entry.accepted_source());
-        let of = |source: SourceId| self.sources[source].informer_group;
+        let of = |source: SourceId| self.sources[source].declared.informer_group;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
@@ -288,7 +284,7 @@ impl Engine {
 
     /// Returns how far the informers of a source have got with a kind.
     pub(in crate::engine) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
-        self.kinds.informer_groups.all.get(self.sources[source].informer_group)?.state_in(kind)
+        self.kinds.informer_groups.all.get(self.sources[source].declared.informer_group)?.state_in(kind)
     }
 
     /// Returns whether an informer has listed everything.

@@ -27,6 +27,7 @@ pub(super) mod record_size;
 pub(super) mod refused_manifests;
 pub(super) mod release_annotation;
 pub(super) mod release_seal;
+pub(super) mod source_declaration;
 pub(super) mod source_id;
 pub(super) mod source_policy;
 pub(super) mod source_set;

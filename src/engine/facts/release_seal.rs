@@ -363,11 +363,6 @@ fn unproven_overlay(live: &LiveObject) -> RolloutOverlayState {
     }
 }
 
-/// The reason for which an unproven object is never deleted.
-pub(in crate::engine) const UNPROVEN_REASON: &str = "no longer wanted; \
-     kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
-     delete it by kubectl if nobody needs it";
-
 impl ObjectEntry {
     /// Takes over the accepted content from the release annotation. A proven one is a fact of the
     /// cluster and wins over the memory, unless somebody else wrote it.

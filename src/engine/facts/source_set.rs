@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::source_declaration::SourceDeclaration;
 use crate::engine::facts::sources::SourceState;
 use crate::object::Revision;
 
@@ -24,12 +25,12 @@ pub(in crate::engine) struct SourceSet {
 }
 
 impl SourceSet {
-    /// Adds a source and returns its number.
-    pub(in crate::engine) fn add(&mut self, source: SourceState) -> SourceId {
-        self.inventory_ids.push(source.inventory_id.clone());
+    /// Adds a source that was not read yet, and returns its number.
+    pub(in crate::engine) fn add(&mut self, declared: SourceDeclaration) -> SourceId {
+        self.inventory_ids.push(declared.inventory_id.clone());
         self.heads.push(Revision::new(""));
         let id = SourceId::new(self.states.len());
-        self.states.push(source);
+        self.states.push(SourceState::new(declared));
         id
     }
 

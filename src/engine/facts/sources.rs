@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
-use crate::engine::facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP};
+use crate::engine::facts::source_declaration::{AcceptanceRecord, SourceDeclaration};
 use crate::engine::{
-    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, FileFacts,
-    KeptObjects, ManifestIndex, MovedObjects, ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent,
-    PrunePolicy, Rejection, RepositoryExtent, RepositoryIdentity, SourceLifecycle, Uid,
+    Acknowledgement, Authorship, FileFacts, KeptObjects, ManifestIndex, ObjectCounts, PauseIntent,
+    PrunePolicy, Rejection, SourceLifecycle, Uid,
 };
 use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision, UnrenderedRoot};
 
@@ -47,48 +46,15 @@ pub(crate) struct Inventory {
     pub acknowledged: Vec<Acknowledgement>,
 }
 
-/// Indicates whether a source writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum SourceWrites {
-    /// It writes.
-    Allowed,
-    /// It is only observed: everything is decided, nothing is written.
-    Observed,
-}
-
-/// Indicates whether a revision has to be recorded as accepted before anything of it is released.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum AcceptanceRecord {
-    /// No record is needed: the next revision is not judged by it.
-    #[default]
-    Optional,
-    /// The record comes first: else an older revision could be accepted after it.
-    Required,
-}
-
 /// The reason for which a source is incomplete that was not read yet.
 const UNREAD_REASON: &str = "it has not been read yet";
 
-/// One source and what it may do.
+/// One source: its declaration, and what is known of it.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct SourceState {
-    /// Its name.
-    pub name: Arc<str>,
-    /// The id of its inventory.
-    pub inventory_id: Arc<str>,
-    /// Indicates whether it takes objects over.
-    pub adopt: AdoptPolicy,
-    /// Indicates whether it deletes what it no longer names.
-    pub prune: PrunePolicy,
-    /// The service account that it acts as; none for rhumb's own.
-    pub account: Option<Arc<str>>,
-    /// The allow-list.
-    pub allow: Arc<AllowList>,
-    /// Indicates whether it heeds the opt-outs that others put on its live objects.
-    pub opt_out: OptOutPolicy,
-    /// The number of objects that it deletes without a confirmation.
-    pub radius: BlastRadius,
+    /// Its declaration.
+    pub declared: SourceDeclaration,
     /// Its desired state, by file.
     pub manifests: ManifestIndex,
     /// The revision that was read last; none before the first read.
@@ -106,26 +72,6 @@ pub(crate) struct SourceState {
     pub(in crate::engine) warnings: Vec<Diagnostic>,
     /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
-    /// Indicates whether its inventory has to record a revision before that is released.
-    pub acceptance: AcceptanceRecord,
-    /// Indicates whether it writes at all.
-    pub writes: SourceWrites,
-    /// Indicates whether it goes on.
-    pub lifecycle: SourceLifecycle,
-    /// The repository that it follows.
-    pub repository: RepositoryIdentity,
-    /// The time for which other sources may request a dropped object before it is deleted.
-    pub prune_delay: Duration,
-    /// The part of its repository that it follows.
-    pub extent: RepositoryExtent,
-    /// Objects that another folder of its repository has come to name.
-    pub moved: MovedObjects,
-    /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: BudgetNarrowing,
-    /// The informer group whose informers show its objects.
-    pub informer_group: InformerGroupId,
-    /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
-    pub confirmed: BTreeSet<Uid>,
     /// Confirmed deletions that are to be written down.
     pub(in crate::engine) pending_confirmations: BTreeSet<Uid>,
     /// Confirmed deletions of what has come back since, which the inventory still says.
@@ -157,22 +103,9 @@ pub(crate) struct SourceState {
 
 impl SourceState {
     /// Returns a source that has not been read yet.
-    pub(crate) fn new(
-        name: &str,
-        inventory_id: &str,
-        adopt: AdoptPolicy,
-        prune: PrunePolicy,
-        radius: BlastRadius,
-    ) -> Self {
+    pub(in crate::engine) fn new(declared: SourceDeclaration) -> Self {
         Self {
-            name: name.into(),
-            inventory_id: inventory_id.into(),
-            adopt,
-            prune,
-            account: None,
-            allow: Arc::default(),
-            opt_out: OptOutPolicy::default(),
-            radius,
+            declared,
             manifests: ManifestIndex::default(),
             head: None,
             authors: Vec::new(),
@@ -181,16 +114,6 @@ impl SourceState {
             refused: Vec::new(),
             warnings: Vec::new(),
             inventory: None,
-            acceptance: AcceptanceRecord::Optional,
-            writes: SourceWrites::Allowed,
-            lifecycle: SourceLifecycle::Active,
-            repository: RepositoryIdentity::Unknown,
-            prune_delay: PRUNE_DELAY,
-            extent: RepositoryExtent::Whole,
-            moved: MovedObjects::default(),
-            budget: BudgetNarrowing::default(),
-            informer_group: OWN_INFORMER_GROUP,
-            confirmed: BTreeSet::new(),
             pending_confirmations: BTreeSet::new(),
             withdrawn_confirmations: BTreeSet::new(),
             pending_rejections: Vec::new(),
@@ -225,21 +148,21 @@ impl SourceState {
     /// Returns the followed revision, where the inventory has to record it as accepted first, and
     /// does not yet. A source that ends follows none.
     pub(in crate::engine) fn unrecorded_revision(&self) -> Option<&Revision> {
-        let is_required =
-            self.acceptance == AcceptanceRecord::Required && self.lifecycle == SourceLifecycle::Active;
+        let is_required = self.declared.acceptance == AcceptanceRecord::Required
+            && self.declared.lifecycle == SourceLifecycle::Active;
         let recorded = self.inventory.as_ref().and_then(|inventory| inventory.accepted.as_ref());
         self.head.as_ref().filter(|head| is_required && recorded != Some(*head))
     }
 
     /// Returns whether what it does not name is known to be wanted no more.
     pub(crate) fn is_complete(&self) -> bool {
-        self.incomplete_reason.is_none() && self.prune != PrunePolicy::Partial
+        self.incomplete_reason.is_none() && self.declared.prune != PrunePolicy::Partial
     }
 
     /// Returns whether roots that do not render are all that it lacks, so that each object that it
     /// does not name is judged by itself. Nobody does where the source itself goes.
     pub(in crate::engine) fn is_lacking_roots_alone(&self) -> bool {
-        !self.unrendered.is_empty() && self.lifecycle == SourceLifecycle::Active
+        !self.unrendered.is_empty() && self.declared.lifecycle == SourceLifecycle::Active
     }
 
     /// Returns the number of live objects in its inventory, by kind and namespace.

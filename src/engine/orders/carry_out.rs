@@ -16,7 +16,6 @@ use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
-use crate::engine::trace::TraceCall;
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};
 use crate::object::{ContentHash, ObjectId, count_text};
 
@@ -73,16 +72,8 @@ impl Engine {
         orders.iter().filter(finished).map(|order| order.token.clone()).collect()
     }
 
-    /// Returns the orders carried out since the last call, each with its outcome. An order takes
-    /// effect once its acknowledgement is written, so none counts before.
-    pub(crate) fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
-        let call = self.begin_call(TraceCall::TakeDoneOrders, None, &());
-        let taken = self.drain_done_orders();
-        self.end_call(call, || taken.clone());
-        taken
-    }
-
-    fn drain_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+    /// Does the same as [`Engine::take_done_orders`], as a part of that call.
+    pub(in crate::engine) fn drain_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
         let all = std::mem::take(&mut self.orders.done);
         let (written, open): (Vec<DoneOrder>, Vec<DoneOrder>) =
             all.into_iter().partition(|done| self.is_acknowledged(done.source, &done.token));
@@ -90,15 +81,8 @@ impl Engine {
         written.into_iter().map(|done| (done.source, done.object, done.outcome)).collect()
     }
 
-    /// Returns the objects with an order on them that is not obeyed there, each once.
-    pub(crate) fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
-        let call = self.begin_call(TraceCall::TakeMisplacedOrders, None, &());
-        let taken = self.drain_misplaced_orders();
-        self.end_call(call, || taken.clone());
-        taken
-    }
-
-    fn drain_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
+    /// Does the same as [`Engine::take_misplaced_orders`], as a part of that call.
+    pub(in crate::engine) fn drain_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
         if !std::mem::take(&mut self.orders.intents_changed) {
             return Vec::new();
         }
@@ -217,7 +201,7 @@ impl Engine {
             OrderVerb::Confirm(uids) => OrderAnswer::Done(self.confirm(source, id, uids)),
             // The rights over one source's orders must not reach another's.
             _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
-                let name = &self.sources[source].name;
+                let name = &self.sources[source].declared.name;
                 OrderAnswer::Done(format!("nothing was done: {id} is no object of source {name}"))
             }
             OrderVerb::Undo(to) => self.undo(source, order, to.clone()),

@@ -25,7 +25,7 @@ impl Engine {
     ) -> String {
         let is_named = |id: &&ObjectId| self.informer_object(id).is_some_and(|live| uids.contains(&live.uid));
         let found: Vec<ObjectId> = self.unwanted_of(source).filter(is_named).cloned().collect();
-        let name = &self.sources[source].name;
+        let name = &self.sources[source].declared.name;
         if found.is_empty() {
             return format!(
                 "nothing was confirmed: of what is named, nothing waits for its deletion in {name}"
@@ -58,7 +58,7 @@ impl Engine {
         let state = &self.sources[source];
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
         let recorded = recorded.filter(|uid| !state.withdrawn_confirmations.contains(*uid));
-        recorded.chain(&state.confirmed).cloned().collect()
+        recorded.chain(&state.declared.confirmed).cloned().collect()
     }
 
     /// Returns the confirmed deletions that a source's inventory should say.

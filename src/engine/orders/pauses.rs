@@ -153,7 +153,7 @@ impl Engine {
         let wanting = self.entry(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.source_of(self.informer_object(id)?))?;
         let paused = self.source_pause(source)?;
-        let subject = PauseSubject::Source(self.sources[source].name.clone());
+        let subject = PauseSubject::Source(self.sources[source].declared.name.clone());
         Some(Reason::Paused(subject, paused.reason.clone()))
     }
 
@@ -307,7 +307,7 @@ impl Engine {
         let over = |one: &&Acknowledgement| !there.contains(&one.token);
         let over: Vec<Acknowledgement> = inventory.acknowledged.iter().filter(over).cloned().collect();
         if let Some(paused) = paused {
-            let name = self.sources[source].name.clone();
+            let name = self.sources[source].declared.name.clone();
             self.acknowledge(source, &paused.token, &format!("paused: source {name}"));
         }
         for one in over {

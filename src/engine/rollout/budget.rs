@@ -16,7 +16,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::{CauseCode, SourceId};
-use crate::object::{ObjectId, count_text, verb_to_be};
+use crate::object::ObjectId;
 
 /// A number of pods: an absolute one, or a percentage of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,17 +222,6 @@ pub(crate) enum BudgetScope {
     Namespace(Arc<str>),
 }
 
-/// Words that follow a noun, as in "2 workloads of source shop"; none for the cluster.
-impl fmt::Display for BudgetScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cluster => Ok(()),
-            Self::Source(_, name) => write!(f, " of source {name}"),
-            Self::Namespace(name) => write!(f, " in namespace {name}"),
-        }
-    }
-}
-
 impl BudgetScope {
     pub(in crate::engine) fn is_applicable_to(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
@@ -325,67 +314,6 @@ impl BudgetShortage {
             Self::Hidden(short, ..) | Self::Shared(short, _) => short.is_temporary(),
             _ => true,
         }
-    }
-}
-
-impl fmt::Display for BudgetShortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Workloads(scope, most, rolling) => {
-                // Claims that cannot be read name none.
-                let count = rolling.len().max(*most as usize);
-                write!(f, "{count} of {most} workloads{scope} are rolling out: ")?;
-                if rolling.is_empty() {
-                    f.write_str("their claims cannot be read")
-                } else {
-                    write_names(f, rolling)
-                }
-            }
-            Self::SlowStart(most, rolling) => {
-                write!(f, "slow start: at most {most} at a time until rollouts succeed: ")?;
-                write_names(f, rolling)
-            }
-            Self::Pods(scope, cost, away, most) if away > most => {
-                let (pods, verb) = (count_text(*away, "pod"), verb_to_be(*away));
-                write!(
-                    f,
-                    "{pods}{scope} {verb} unavailable, at most {most} may be, and this one takes down {cost} more"
-                )
-            }
-            Self::Pods(scope, cost, away, most) => write!(
-                f,
-                "{away} of at most {most} pods{scope} are unavailable, and this one takes down {cost} more"
-            ),
-            Self::TooMany(scope, cost, most) => {
-                let pods = count_text(*cost, "pod");
-                write!(
-                    f,
-                    "it takes down {pods} at once, and at most {most}{scope} may be unavailable (maxUnavailable)"
-                )
-            }
-            Self::Starts(scope, most) => {
-                let verb = if *most == 1 { "has" } else { "have" };
-                write!(f, "{}{scope} {verb} started in the last minute", count_text(*most, "rollout"))
-            }
-            Self::Behind(first) => write!(f, "{first} goes first"),
-            Self::Hidden(short, claimed, why) => {
-                write!(f, "{short}; it is not known whether {claimed} is still rolling out: {why}")
-            }
-            Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
-            Self::Recovering(seconds) => write!(
-                f,
-                "the rollout ledger was recreated; other daemons have {seconds} s to write their claims again"
-            ),
-        }
-    }
-}
-
-fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
-    let names: Vec<String> = ids.iter().take(3).map(ToString::to_string).collect();
-    f.write_str(&names.join(", "))?;
-    match ids.len().saturating_sub(3) {
-        0 => Ok(()),
-        rest => write!(f, " and {rest} more"),
     }
 }
 

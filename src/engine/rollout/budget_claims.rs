@@ -236,9 +236,9 @@ impl Engine {
         };
         for (number, source) in self.source_ids().zip(self.sources.states()) {
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
-            let scope = BudgetScope::Source(number, source.name.clone());
-            let of_it = |start: &RolloutStart| start.inventory_id == source.inventory_id;
-            bounds.push(narrowed(scope, &source.budget, pods, &of_it));
+            let scope = BudgetScope::Source(number, source.declared.name.clone());
+            let of_it = |start: &RolloutStart| start.inventory_id == source.declared.inventory_id;
+            bounds.push(narrowed(scope, &source.declared.budget, pods, &of_it));
         }
         for (name, narrowing) in &budget.namespaces {
             let scope = BudgetScope::Namespace(name.clone());

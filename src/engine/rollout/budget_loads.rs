@@ -189,7 +189,7 @@ impl Engine {
         &self,
         id: &ObjectId,
     ) -> impl Iterator<Item = &BudgetNarrowing> {
-        let source = self.wanting_source(id).map(|source| &self.sources[source].budget);
+        let source = self.wanting_source(id).map(|source| &self.sources[source].declared.budget);
         let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
         source.into_iter().chain(namespace)
     }

@@ -238,7 +238,7 @@ impl Engine {
         });
         BudgetTally {
             inventory_id: self.sources.inventory_ids()[source].clone(),
-            name: self.sources[source].name.clone(),
+            name: self.sources[source].declared.name.clone(),
             pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
             pods_in: pods_in.collect(),
             unavailable: away.into_iter().collect(),

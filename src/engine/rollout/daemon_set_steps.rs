@@ -26,7 +26,9 @@ use crate::engine::rollout::steps::{
 };
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, HeldStep, LiveObject, RolloutOverlay, Uid, UpdateStrategy};
+use crate::engine::{
+    DesiredObject, HeldStep, LiveObject, Reason, RolloutOverlay, StepObstacle, Uid, UpdateStrategy,
+};
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
@@ -105,7 +107,7 @@ enum EvictionPlan {
     /// Pods would go, but others are unavailable.
     Room(BudgetShortage),
     /// Nothing, for a reason that may be worth reporting.
-    Nothing(Option<Arc<str>>),
+    Nothing(Option<StepObstacle>),
 }
 
 fn is_daemon_set(id: &ObjectId) -> bool {
@@ -332,10 +334,14 @@ impl Engine {
             let held_step = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => {
-                    self.find_held_step(&id, refused_eviction.map(|refused| refused.why.clone()), now)
+                    let refused = refused_eviction.map(|refused| refused.why.clone());
+                    self.find_held_step(&id, refused.map(StepObstacle::Message), now)
                 }
                 EvictionPlan::Slot => None,
-                EvictionPlan::Room(short) => self.find_held_step(&id, Some(short.to_string().into()), now),
+                EvictionPlan::Room(short) => {
+                    let short = Box::new(Reason::Budget(short.clone()));
+                    self.find_held_step(&id, Some(StepObstacle::Reason(short)), now)
+                }
                 EvictionPlan::Nothing(why) => self.find_held_step(&id, why.clone(), now),
             };
             let rollout = self.rollouts.daemon_sets.entry(id.clone()).or_default();
@@ -391,10 +397,11 @@ impl Engine {
             return nothing;
         }
         if self.is_paused_by_person(id) {
-            return EvictionPlan::Nothing(self.release_pause(id).map(|paused| paused.to_string().into()));
+            let paused = self.release_pause(id).map(Box::new);
+            return EvictionPlan::Nothing(paused.map(StepObstacle::Reason));
         }
         if let Some(why) = self.rollouts.nodes.unknown_reason() {
-            return EvictionPlan::Nothing(Some(why));
+            return EvictionPlan::Nothing(Some(StepObstacle::Message(why)));
         }
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
@@ -413,7 +420,7 @@ impl Engine {
         if let Some(refused_eviction) =
             refused_eviction.filter(|refused_eviction| refused_eviction.until.is_some())
         {
-            return EvictionPlan::Nothing(Some(refused_eviction.why.clone()));
+            return EvictionPlan::Nothing(Some(StepObstacle::Message(refused_eviction.why.clone())));
         }
         if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None) {
             return EvictionPlan::Slot;
@@ -484,7 +491,7 @@ impl Engine {
     }
 
     /// Returns the step that goes on, or rests, and why no more pods of it are replaced.
-    fn find_held_step(&self, id: &ObjectId, why: Option<Arc<str>>, now: Instant) -> Option<HeldStep> {
+    fn find_held_step(&self, id: &ObjectId, why: Option<StepObstacle>, now: Instant) -> Option<HeldStep> {
         let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.target_content()?);
         let steps = self.steps_of(id, desired)?;
         let progress = self.step_progress(id, desired, live, now);

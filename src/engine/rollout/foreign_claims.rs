@@ -12,7 +12,6 @@ use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
 use crate::engine::state::Engine;
-use crate::engine::trace::TraceCall;
 use crate::engine::{LiveObject, ReplicaStatus, WorkloadPhase};
 use crate::object::ObjectId;
 
@@ -164,14 +163,6 @@ impl Engine {
         if self.insert_hidden_workload(&id, why) {
             self.rollouts.newly_hidden.push(id);
         }
-    }
-
-    /// Takes the workloads of other daemons' claims of which it is new that they may not be read.
-    pub(crate) fn take_newly_hidden(&mut self) -> Vec<ObjectId> {
-        let call = self.begin_call(TraceCall::TakeNewlyHidden, None, &());
-        let hidden = std::mem::take(&mut self.rollouts.newly_hidden);
-        self.end_call(call, || hidden.clone());
-        hidden
     }
 
     /// Adds to a shortage the reason for which nobody here can see whether the claims behind it are

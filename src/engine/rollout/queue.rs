@@ -5,7 +5,6 @@
 //! written there.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
 use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::rollout::step_overlay::live_overlay;
-use crate::engine::rollout::steps::{StepDecision, next};
+use crate::engine::rollout::steps::{CurrentStep, StepDecision, next};
 use crate::engine::state::Engine;
 use crate::engine::{Reason, RolloutLedger, SourceId, object_word, parse_object_word};
 use crate::object::ObjectId;
@@ -43,34 +42,6 @@ pub(crate) struct QueuedObject {
     pub position: Option<(u32, u32)>,
     /// The reason for its wait.
     pub reason: Arc<str>,
-}
-
-/// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
-impl fmt::Display for QueuedObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.position {
-            Some((position, of)) => {
-                write!(
-                    f,
-                    "waiting in the rollout queue: {} of {of}, as {}",
-                    ordinal_text(position),
-                    self.reason
-                )
-            }
-            None => write!(f, "waiting: {}", self.reason),
-        }
-    }
-}
-
-fn ordinal_text(number: u32) -> String {
-    let ending = match (number % 100, number % 10) {
-        (11..=13, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    };
-    format!("{number}{ending}")
 }
 
 /// The form of a [`QueuedObject`] in JSON.
@@ -198,6 +169,7 @@ impl Engine {
     pub(in crate::engine) fn queue_with_reasons(&self) -> Vec<(QueuedObject, Reason)> {
         let queued = |id: &ObjectId, source: SourceId, position, reason: Reason| {
             let inventory_id = self.sources.inventory_ids()[source].clone();
+            // The ledger has the sentence: others read it, of other versions too.
             let text = shorten(&reason.to_string());
             (QueuedObject { id: id.clone(), inventory_id, position, reason: text }, reason)
         };
@@ -285,18 +257,16 @@ impl Engine {
     }
 
     /// Returns our workloads that a step holds, and what each step waits for.
-    pub(in crate::engine) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+    pub(in crate::engine) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, CurrentStep> {
         let stepping = self.rollouts.in_flight.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
             let (_, desired) = self.entry(id)?.target_content()?;
-            let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
-                StepDecision::Stay(wait) => format!("{wait}{}", self.surplus_words(id)),
-                StepDecision::Enter(_) | StepDecision::Finish => {
-                    "its next step waits for the rollout budget".to_owned()
-                }
+            let step = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
+                StepDecision::Stay(wait) => CurrentStep::Stays(wait, self.surplus_fate(id)),
+                StepDecision::Enter(_) | StepDecision::Finish => CurrentStep::AwaitsBudget,
             };
-            Some((id.clone(), words))
+            Some((id.clone(), step))
         });
         stepping.collect()
     }

@@ -22,7 +22,7 @@ use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::RolloutOverlayState;
 use crate::engine::state::Engine;
-use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, Uid};
+use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, SurplusFate, Uid};
 use crate::object::ObjectId;
 
 /// The pause after the first write, carried out or not. It doubles with each further write.
@@ -119,8 +119,8 @@ pub(in crate::engine) struct SurplusCorrection {
     writes: u32,
     /// The reason for which the last write failed.
     why: Option<Arc<str>>,
-    /// The text about it.
-    message: Option<Arc<str>>,
+    /// The fate of the surplus, as it was shown last.
+    fate: Option<SurplusFate>,
 }
 
 /// Returns the correction by which a held template has the pods of its step and no others.
@@ -233,13 +233,13 @@ impl Engine {
         if correction.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
             (correction.wait, correction.writes, correction.last) = (Duration::ZERO, 0, None);
         }
-        let message: Option<Arc<str>> = match (&balance, &correction.why) {
+        let fate = match (&balance, &correction.why) {
             (ScaleBalance::Even, _) => None,
-            (_, Some(why)) => Some(format!("they cannot be removed: {why}").into()),
-            (_, None) => Some("they are removed as old pods become available".into()),
+            (_, Some(why)) => Some(SurplusFate::Kept(why.clone())),
+            (_, None) => Some(SurplusFate::Removed),
         };
-        if correction.message != message {
-            correction.message = message;
+        if correction.fate != fate {
+            correction.fate = fate;
             self.objects.wakes.mark(id.clone());
         }
         let ScaleBalance::Scale(set, to, purpose) = balance else {
@@ -281,11 +281,9 @@ impl Engine {
         self.rollouts.surplus_corrections.values().filter_map(|correction| correction.until).min()
     }
 
-    /// Returns the text about a Deployment's surplus, to be put behind the rest.
-    pub(in crate::engine) fn surplus_words(&self, id: &ObjectId) -> String {
-        let message =
-            self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
-        message.map_or_else(String::new, |message| format!("; {message}"))
+    /// Returns what becomes of a Deployment's surplus.
+    pub(in crate::engine) fn surplus_fate(&self, id: &ObjectId) -> Option<SurplusFate> {
+        self.rollouts.surplus_corrections.get(id)?.fate.clone()
     }
 
     /// Adds to the decision about an applied object that a scale gave its new template more pods
@@ -295,13 +293,9 @@ impl Engine {
         id: &ObjectId,
         decision: Decision,
     ) -> Decision {
-        let message =
-            self.rollouts.surplus_corrections.get(id).and_then(|correction| correction.message.as_ref());
-        match message.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
-            Some(message) => {
-                let step = HeldStep::Surplus(message.clone());
-                decision.with_reason(Reason::Step(step))
-            }
+        let fate = self.surplus_fate(id);
+        match fate.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
+            Some(fate) => decision.with_reason(Reason::Step(HeldStep::Surplus(fate))),
             None => decision,
         }
     }

@@ -43,7 +43,7 @@ impl Engine {
         let stepped = self.informer_objects().filter_map(|(id, shown)| {
             let live = self.live_object(id).unwrap_or(shown);
             let source = self.source_of(live).filter(|_| is_at_step(live))?;
-            let source = self.source(source).name.clone();
+            let source = self.source(source).declared.name.clone();
             Some(SteppedWorkload { source, id: id.clone(), shown: live.overlay })
         });
         stepped.collect()

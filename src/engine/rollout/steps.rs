@@ -5,8 +5,8 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
-use crate::object::{annotations, count_text, verb_to_be};
-use std::fmt;
+use crate::object::annotations;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::engine::RolloutOverlay;
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::rollout::step_annotations::{self, StepMechanism};
-use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at};
+use crate::object::{Diagnostic, Object, annotation_text, value_at};
 
 /// The number of pods that get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,6 +217,24 @@ pub struct StepWait {
     pub surplus: SurplusPods,
 }
 
+/// A step that holds a workload now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CurrentStep {
+    /// It is not left yet, and this may become of pods that a scale has added.
+    Stays(StepWait, Option<SurplusFate>),
+    /// The next step waits for the rollout budget.
+    AwaitsBudget,
+}
+
+/// The fate of pods beyond those of a step that a scale gave to a held template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SurplusFate {
+    /// They are removed as old pods become available.
+    Removed,
+    /// They cannot be removed, for this reason.
+    Kept(Arc<str>),
+}
+
 /// Pods that came by a scale to a template that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurplusPods {
@@ -256,41 +274,6 @@ pub enum StepRequirement {
     Soak(Duration),
     /// A person's word.
     Promotion,
-}
-
-impl fmt::Display for StepWait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.step, self.of) {
-            (step, of) if step > of => write!(f, "after its last step: ")?,
-            (step, of) => write!(f, "step {step} of {of}: ")?,
-        }
-        match self.lacks {
-            StepRequirement::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
-            StepRequirement::Soak(left) => {
-                write!(f, "soaks {} more", duration_text(round_up_to_seconds(left)))
-            }
-            StepRequirement::Promotion => write!(f, "waits for `rhumb rollout promote`"),
-        }?;
-        match self.surplus {
-            SurplusPods::None => Ok(()),
-            SurplusPods::Shared(more) => write!(
-                f,
-                "; it was scaled meanwhile, and its controller gave the new template {} more than the step has",
-                count_text(more, "pod")
-            ),
-            SurplusPods::Made(more) => write!(
-                f,
-                "; it was scaled meanwhile, and {} more than the step has {} of the new template: each keeps it until somebody deletes it",
-                count_text(more, "pod"),
-                verb_to_be(more)
-            ),
-        }
-    }
-}
-
-/// Rounds a time up to whole seconds, so that the text never says that nothing is left.
-fn round_up_to_seconds(time: Duration) -> Duration {
-    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 /// Decides what to do with a workload whose new template goes in steps.

@@ -12,7 +12,7 @@ fn narrow(harness: &mut Harness, kinds: &[&str]) {
     harness.engine = harness.fresh(3);
     let kinds = kinds.iter().map(|kind| kind.parse().unwrap()).collect();
     let list = AllowList { kinds: Some(kinds), ..AllowList::default() };
-    harness.engine.sources[FIRST].allow = Arc::new(list);
+    harness.engine.sources[FIRST].declared.allow = Arc::new(list);
 }
 
 /// Returns a world from before the allow-list admitted nothing but workloads: one object of each

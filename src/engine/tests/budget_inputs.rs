@@ -43,7 +43,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 
 fn waiting(of_all: Budget, of_source: BudgetNarrowing) -> Harness {
     let mut harness = at_rest(&NAMES, &of_all);
-    harness.engine.sources[FIRST].budget = of_source;
+    harness.engine.sources[FIRST].declared.budget = of_source;
     harness.read(reading("r2", &files(&NAMES, 2)));
     open_window(&mut harness);
     harness

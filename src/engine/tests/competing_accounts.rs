@@ -16,7 +16,7 @@ fn sources(accounts: [Option<&str>; 2]) -> Engine {
     let nowhere = || RepositoryIdentity::None;
     let mut engine = following(&[("one", SET, nowhere()), ("two", OTHER, nowhere())], AdoptPolicy::IfUnowned);
     for (source, account) in [FIRST, SECOND].into_iter().zip(accounts) {
-        engine.sources[source].account = account.map(Into::into);
+        engine.sources[source].declared.account = account.map(Into::into);
     }
     engine
 }
@@ -208,7 +208,10 @@ fn of_several_accounts_one_that_is_refused_or_writes_nothing_does_not_keep_the_o
         apply.source
     };
     assert_eq!(first_choice(&|_, _| ()), FIRST);
-    assert_eq!(first_choice(&|engine, _| engine.sources[FIRST].writes = SourceWrites::Observed), SECOND);
+    assert_eq!(
+        first_choice(&|engine, _| engine.sources[FIRST].declared.writes = SourceWrites::Observed),
+        SECOND
+    );
     let paused = |engine: &mut Engine, _: &ObjectId| {
         let inventory = engine.sources[FIRST].inventory.clone().unwrap();
         let paused = PauseIntent::parse("1-a fair");

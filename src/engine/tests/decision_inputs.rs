@@ -366,11 +366,12 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
         unwanted().check_with(|input| input.prune_decision = decision, expected);
     };
     check(Some(PruneDecision::Delete), "Delete, Prune");
-    let cause = || PruneCause::NotAllowed("x".into());
-    check(Some(PruneDecision::Defer(cause())), "Compare: x");
-    check(Some(PruneDecision::Confirm(cause())), "Compare: x; see `rhumb prune list`");
-    check(Some(PruneDecision::Keep(cause())), "Compare: x");
-    check(Some(PruneDecision::Ignore(cause())), "Nothing: x");
+    let cause = || PruneCause::NotInFiles;
+    check(Some(PruneDecision::Defer(cause())), "Compare: not in the given files");
+    let confirm = "Compare: not in the given files; see `rhumb prune list`";
+    check(Some(PruneDecision::Confirm(cause())), confirm);
+    check(Some(PruneDecision::Keep(cause())), "Compare: not in the given files");
+    check(Some(PruneDecision::Ignore(cause())), "Nothing: not in the given files");
     check(None, "Compare: whether it may be pruned is not decided yet");
     let go = |input: &mut DecisionInput<'_>| input.prune_decision = Some(PruneDecision::Delete);
     unwanted().failed(ONE_SECOND).check_with(go, "Nothing: it hangs; retry in 1 s");

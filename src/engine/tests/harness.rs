@@ -81,9 +81,9 @@ impl EffectExecutor for WorldExecutor<'_> {
 }
 
 /// Returns a source that adopts what nobody owns, and prunes all.
-pub(super) fn source(name: &str, set: &str) -> SourceState {
+pub(super) fn source(name: &str, set: &str) -> SourceDeclaration {
     let radius = BlastRadius { count: 100, percent: 100 };
-    SourceState::new(name, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius)
+    SourceDeclaration::new(name, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius)
 }
 
 impl Harness {

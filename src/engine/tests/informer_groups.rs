@@ -26,7 +26,8 @@ impl TwoInformerGroups {
         let informer_groups = [OWN_INFORMER_GROUP, engine.add_informer_group(None)];
         for (informer_group, set) in informer_groups.into_iter().zip([SET, OTHER]) {
             let radius = BlastRadius { count: 100, percent: 100 };
-            let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
+            let mut source =
+                SourceDeclaration::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
             source.informer_group = informer_group;
             let source = engine.add_source(source);
             engine.set_inventory(source, naming([maps()]));
@@ -207,7 +208,7 @@ fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
     let mut engine = Engine::new(super::world::budget(3));
     let informer_group = engine.add_informer_group(Some(["one".into(), "two".into()].into()));
     let radius = BlastRadius { count: 100, percent: 100 };
-    let mut source = SourceState::new("a", SET, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
+    let mut source = SourceDeclaration::new("a", SET, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
     source.informer_group = informer_group;
     engine.add_source(source);
     (engine, move |namespace: &str| WatchScope {

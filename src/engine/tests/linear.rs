@@ -123,7 +123,7 @@ fn count_lookups(shape: SourceShape, first: FirstSignal, count: usize) -> Lookup
 /// took.
 fn delete_nearly_all(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
     let mut harness = Harness::new(3);
-    harness.engine.sources[FIRST].radius = BlastRadius { count: u32::MAX, percent: 100 };
+    harness.engine.sources[FIRST].declared.radius = BlastRadius { count: u32::MAX, percent: 100 };
     let files = files(shape, count);
     run_pass(&mut harness, "r1", &files, first);
     let dropped: Vec<_> = files[2..].iter().map(|(file, _)| (file.clone(), None)).collect();
@@ -262,7 +262,7 @@ fn a_unit_of_twice_the_objects_takes_twice_the_lookups() {
 #[test]
 fn an_event_about_another_object_judges_no_deletion_again() {
     let mut harness = Harness::new(3);
-    harness.engine.sources[FIRST].radius = BlastRadius { count: 1, percent: 1 };
+    harness.engine.sources[FIRST].declared.radius = BlastRadius { count: 1, percent: 1 };
     let files = files(SourceShape::Pairs, 100);
     run_pass(&mut harness, "r1", &files, FirstSignal::Answer);
     let dropped: Vec<_> = files[4..].iter().map(|(file, _)| (file.clone(), None)).collect();

@@ -92,7 +92,7 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
 #[test]
 fn a_source_of_a_folder_waits_for_sources_that_nobody_knows_yet() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.sources[FIRST].extent = RepositoryExtent::Folder;
+    engine.sources[FIRST].declared.extent = RepositoryExtent::Folder;
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
     engine.set_reading(SECOND, reading("c2", &[]));
     let waits = "pruned when other sources have had 30 s to take it over";
@@ -241,7 +241,7 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_requests() {
 fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
     let check = |prune: PrunePolicy, expected: bool| {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-        engine.sources[FIRST].prune = prune;
+        engine.sources[FIRST].declared.prune = prune;
         engine.set_reading(FIRST, reading("c2", &[("a", None)]));
         engine.record_check(SECOND, engine.last_observation_number());
         engine.process_changes();

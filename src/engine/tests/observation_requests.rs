@@ -175,7 +175,7 @@ fn a_source_that_was_not_read_completely_withholds_what_a_source_of_another_repo
     let late = fate(&mut engine, &id, &[], now + Duration::from_mins(1));
     assert_eq!(late, format!("{why}; see `rhumb prune list`"));
     // One that may not have the object is not minded.
-    engine.sources[SECOND].allow =
+    engine.sources[SECOND].declared.allow =
         Arc::new(AllowList { namespaces: Some(["elsewhere".into()].into()), ..AllowList::default() });
     engine.mark_prunes_stale();
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(2)), "deleted");

@@ -44,7 +44,7 @@ fn check(happens: impl Fn(&mut Harness), id: &ObjectId, expected: &[&str]) {
     for allowed in [SourceWrites::Allowed, SourceWrites::Observed] {
         let mut harness = at_rest();
         happens(&mut harness);
-        harness.engine.sources[FIRST].writes = allowed;
+        harness.engine.sources[FIRST].declared.writes = allowed;
         harness.settle();
         if allowed == SourceWrites::Allowed {
             assert_eq!(writes(&harness), expected);
@@ -125,12 +125,12 @@ fn in_a_step(disruption: DisruptionBudgets) -> DaemonSetWorld {
 fn no_pod_is_evicted_for_what_is_only_observed() {
     let mut fleet = in_a_step(DisruptionBudgets::Forbidden);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    fleet.harness.engine.sources[FIRST].writes = SourceWrites::Observed;
+    fleet.harness.engine.sources[FIRST].declared.writes = SourceWrites::Observed;
     fleet.disruption = DisruptionBudgets::Allowed;
     fleet.pass(Duration::from_hours(1));
     assert!(fleet.log.is_empty(), "{:?}", fleet.log);
     assert!(fleet.harness.world.rejections.is_empty(), "nobody tried");
-    fleet.harness.engine.sources[FIRST].writes = SourceWrites::Allowed;
+    fleet.harness.engine.sources[FIRST].declared.writes = SourceWrites::Allowed;
     fleet.settle();
     assert_eq!(fleet.log, ["node-1".into(), "node-2".into()]);
 }
@@ -146,7 +146,7 @@ fn leave_alone(fleet: &mut DaemonSetWorld) {
 /// Takes the DaemonSet's kind out of what its source is allowed to write.
 fn allow_other_kinds(fleet: &mut DaemonSetWorld) {
     let kinds = Some(["ConfigMap".parse().unwrap()].into());
-    fleet.harness.engine.sources[FIRST].allow = AllowList { kinds, ..AllowList::default() }.into();
+    fleet.harness.engine.sources[FIRST].declared.allow = AllowList { kinds, ..AllowList::default() }.into();
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_step_that_nobody_may_go_on_with_does_not_fail() {
         assert_eq!(fleet.log, ["node-1".into()]);
         assert!(fleet.harness.world.rejections.is_empty(), "nobody tried");
     };
-    check(&|fleet| fleet.harness.engine.sources[FIRST].writes = SourceWrites::Observed);
+    check(&|fleet| fleet.harness.engine.sources[FIRST].declared.writes = SourceWrites::Observed);
     check(&leave_alone);
     check(&allow_other_kinds);
 }

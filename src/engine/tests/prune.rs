@@ -2,8 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    BlastRadius, ChangeMilestone, PeerInterest, PruneCandidate, PruneCause, PruneDecision, PruneGuard,
-    PruneTiming, SourceLifecycle, Uid, WithheldCause, WithheldDeletion, decide_prunes,
+    AllowViolation, BlastRadius, ChangeMilestone, DisallowedObject, PeerInterest, PruneCandidate, PruneCause,
+    PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
+    WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -20,6 +21,11 @@ fn pending(id: ObjectId) -> PruneCandidate {
         needed_by: None,
         withheld: None,
     }
+}
+
+/// Returns why a source may not have a ConfigMap.
+fn disallowed() -> DisallowedObject {
+    DisallowedObject { violation: AllowViolation::Kind(GroupKind::parse("ConfigMap")), step: Some(2) }
 }
 
 /// Returns a change that does not become healthy.
@@ -63,16 +69,14 @@ fn check(all: &[PruneCandidate], guard: &PruneGuard<'_>, expected: &str) {
 fn what_is_not_allowed_is_left_whatever_else_holds() {
     let confirmed = BTreeSet::from([Uid("uid-a".into())]);
     let three = inventory(&[("ConfigMap", 3)]);
-    let not_allowed = || PruneCandidate { not_allowed: Some("not allowed".into()), ..pending(config("a")) };
+    let not_allowed = || PruneCandidate { not_allowed: Some(disallowed()), ..pending(config("a")) };
+    let left = "leave: no longer allowed, so it is neither repaired nor deleted: the kind ConfigMap is not among \
+                `allow.kinds` of the source; it stays in step 2 of its rollout";
     let open = open_guard(&confirmed, &three);
-    check(&[not_allowed()], &open, "leave: not allowed");
-    check(
-        &[not_allowed()],
-        &PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open.clone() },
-        "leave: not allowed",
-    );
+    check(&[not_allowed()], &open, left);
+    check(&[not_allowed()], &PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open.clone() }, left);
     let closed = Some(PruneDecision::Defer(PruneCause::UnreadInventory));
-    check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, "leave: not allowed");
+    check(&[not_allowed()], &PruneGuard { closed, ..open.clone() }, left);
     // It does not count among what would go at once.
     check(&[pending(config("b")), not_allowed()], &open, "delete");
 }
@@ -83,7 +87,7 @@ fn staying() -> [PruneCandidate; 3] {
     [
         PruneCandidate { prune_timing: PruneTiming::Never, ..b() },
         PruneCandidate { is_unproven: true, ..b() },
-        PruneCandidate { not_allowed: Some("not allowed".into()), ..b() },
+        PruneCandidate { not_allowed: Some(disallowed()), ..b() },
     ]
 }
 
@@ -157,10 +161,12 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
-    let doubtful = || PruneCandidate { unrendered: Some("a root may want it".into()), ..a() };
-    check(&[doubtful()], &open, "keep: a root may want it");
+    let doubt = RootDoubt { folder: "shop".into(), relation: RootRelation::PossibleName };
+    let doubtful = || PruneCandidate { unrendered: Some(doubt.clone()), ..a() };
+    let kept = "keep: not pruned: root shop does not render, and may want the object";
+    check(&[doubtful()], &open, kept);
     // A confirmation says how many may go, and not what a root wants.
-    check(&[doubtful()], &PruneGuard { confirmed: &confirmed, ..open.clone() }, "keep: a root may want it");
+    check(&[doubtful()], &PruneGuard { confirmed: &confirmed, ..open.clone() }, kept);
     let elsewhere = PruneGuard { other_location: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);

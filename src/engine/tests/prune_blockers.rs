@@ -68,7 +68,7 @@ fn what_came_from_another_location_goes_only_when_it_is_confirmed() {
 #[test]
 fn what_another_folder_of_the_repository_has_come_to_name_stays() {
     let (mut engine, a) = dropped();
-    engine.sources[FIRST].moved = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());
+    engine.sources[FIRST].declared.moved = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());
     engine.mark_prunes_stale();
     let why = "other/a.yaml of the same repository has it now: apply that first, and it moves";
     assert_eq!(judged(&mut engine, FIRST, &a), why);
@@ -269,7 +269,7 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
         let is_so = |rest: &str| expected.is_some_and(|expected| rest.starts_with(expected));
         assert_eq!(rest.is_some_and(is_so), expected.is_some(), "{class:?}: {rest:?}");
         assert_eq!(rest.is_some(), expected.is_some(), "{class:?}: {rest:?}");
-        engine.sources[FIRST].prune = PrunePolicy::Off;
+        engine.sources[FIRST].declared.prune = PrunePolicy::Off;
         assert_eq!(engine.unlisted_reason(FIRST), None, "nothing would be pruned");
     };
     check("it is denied", ErrorClass::Forbidden, Some("it is denied; let the user list and watch it"));

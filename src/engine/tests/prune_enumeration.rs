@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    BlastRadius, ChangeMilestone, PeerInterest, PruneCandidate, PruneCause, PruneDecision, PruneGuard,
-    PruneTiming, SourceLifecycle, Uid, WithheldCause, WithheldDeletion, decide_prunes,
+    AllowViolation, BlastRadius, ChangeMilestone, DisallowedObject, PeerInterest, PruneCandidate, PruneCause,
+    PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
+    WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -97,13 +98,14 @@ fn source_facts() -> Vec<SourceFacts> {
 }
 
 fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
-    let why = |is_so: bool| is_so.then(|| "because".into());
+    let violation = AllowViolation::Namespace("ops".into());
+    let doubt = RootDoubt { folder: "shop".into(), relation: RootRelation::Origin };
     PruneCandidate {
         id: id.clone(),
         uid: Uid("of-it".into()),
         prune_timing: facts.timing,
-        not_allowed: why(facts.is_not_allowed),
-        unrendered: why(facts.is_unrendered),
+        not_allowed: facts.is_not_allowed.then_some(DisallowedObject { violation, step: None }),
+        unrendered: facts.is_unrendered.then_some(doubt),
         is_unproven: facts.is_unproven,
         unfinished: facts.is_unfinished.then(|| (config("change"), ChangeMilestone::Changed)),
         needed_by: facts.is_needed.then(|| config("user")),

@@ -83,6 +83,10 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         (Reason::Paused(PauseSubject::Object, "".into()), "it is paused"),
         (Reason::Paused(PauseSubject::Source("shop".into()), words()), "source shop is paused: x"),
         (Reason::OnHold(hold(WithheldWrite::Nothing)), "on hold until 1970-01-01T00:00:00Z: x"),
+        (
+            Reason::OnHold(ActiveHold { reason: "".into(), ..hold(WithheldWrite::Content) }),
+            "on hold until 1970-01-01T00:00:00Z; a newer content waits",
+        ),
         (Reason::Prune(PruneCause::UnreadInventory), "nothing is pruned until the inventory is read"),
         (
             Reason::Confirm(PruneCause::DataLoss("a Namespace")),
@@ -147,7 +151,14 @@ fn what_a_person_has_to_change_is_refused() {
 #[test]
 fn what_somebody_asked_for_is_at_rest() {
     let reasons = [
-        (Reason::Kept(PruneCause::NotAllowed(words())), "x"),
+        (
+            Reason::Kept(PruneCause::NotAllowed(DisallowedObject {
+                violation: AllowViolation::Namespace("ops".into()),
+                step: None,
+            })),
+            "no longer allowed, so it is neither repaired nor deleted: the namespace ops is not among \
+             `allow.namespaces` of the source",
+        ),
         (
             Reason::LeftAlone(ReconcilePolicy::OnlyCreate),
             "its annotation asks to create it only if it is missing, and it exists",
@@ -256,7 +267,8 @@ fn a_kind_that_nobody_serves_is_taken_out_of_the_inventory_by_a_command_that_nam
 fn an_object_moves_to_the_folder_that_names_it_now() {
     let [a, b] = ["a", "b"].map(config);
     let check = |moved: &MovedObjects, id: &ObjectId, expected: Option<&str>| {
-        assert_eq!(moved.doubt_about(id).as_deref(), expected, "{moved:?} {id}");
+        let doubt = moved.doubt_about(id).map(|doubt| doubt.to_string());
+        assert_eq!(doubt.as_deref(), expected, "{moved:?} {id}");
     };
     let known = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());
     let moves = "other/a.yaml of the same repository has it now: apply that first, and it moves";

@@ -26,7 +26,7 @@ fn rejected(content: Option<ContentHash>) -> Rejection {
 fn a_rejection_lasts_as_long_as_the_newest_revision_asks_for_what_was_rejected() {
     let is_over = |rejected: &Rejection, newest: Option<SourceReading>, lifecycle| {
         let mut harness = Harness::new(3);
-        harness.engine.sources[FIRST].lifecycle = lifecycle;
+        harness.engine.sources[FIRST].declared.lifecycle = lifecycle;
         if let Some(newest) = newest {
             harness.engine.set_reading(FIRST, newest);
         }
@@ -61,7 +61,7 @@ fn a_rejection_lasts_until_an_object_that_was_dropped_is_gone_or_stays_for_good(
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &[("web", Some(web(1)))]));
         harness.settle();
-        harness.engine.sources[FIRST].prune = prune;
+        harness.engine.sources[FIRST].declared.prune = prune;
         let mut live = World::live(&workload("web"), &harness.world.things[&workload("web")]);
         live.rv = ResourceVersion(live.rv.0 + 1);
         (live.prune_timing, live.owner) = (timing, ObjectOwner::Ours(owner.into()));

@@ -22,7 +22,7 @@ fn a_step_goes_on_until_its_pods_are_ready_and_is_held_from_then_on() {
     let check = |fleet: &DaemonSetWorld, rolls: bool, is_stepping: bool, expected: &[&str]| {
         let (view, now) = (fleet.harness.engine.view(), fleet.harness.now);
         let held = view.held_steps(now);
-        assert_eq!(held.values().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert_eq!(held.values().map(ToString::to_string).collect::<Vec<_>>(), expected);
         assert!(held.keys().all(|id| *id == agent()), "{held:?}");
         assert_eq!((view.is_in_progress(&agent()), view.is_stepping(&agent(), now)), (rolls, is_stepping));
     };

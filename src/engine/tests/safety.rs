@@ -27,8 +27,13 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
     for set in sets {
         let radius = BlastRadius { count: 100, percent: 100 };
-        let number =
-            engine.add_source(SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
+        let number = engine.add_source(SourceDeclaration::new(
+            set,
+            set,
+            AdoptPolicy::IfUnowned,
+            PrunePolicy::On,
+            radius,
+        ));
         engine.set_inventory(number, naming(kinds.iter().cloned()));
     }
     for kind in kinds {
@@ -385,7 +390,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let (config_map, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
     let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
-    engine.sources[FIRST].lifecycle = SourceLifecycle::Deleting;
+    engine.sources[FIRST].declared.lifecycle = SourceLifecycle::Deleting;
     engine.set_reading(FIRST, reading("r2", &[]));
     engine.observe_object(
         &config_map,
@@ -424,7 +429,7 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
     let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "undone by hand".into() };
     for life in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
-        engine.sources[FIRST].lifecycle = life;
+        engine.sources[FIRST].declared.lifecycle = life;
         let rejections = vec![rejection.clone()];
         engine.set_inventory(FIRST, Inventory { rejections, ..naming([gone.group_kind()]) });
         engine.set_reading(FIRST, reading("r3", &[]));
@@ -443,7 +448,7 @@ fn what_a_kept_object_uses_stays_whatever_changes_while_the_source_that_goes_can
         wanted.traits.prune_timing = PruneTiming::Never;
     });
     let mut engine = engine(&[SET], &[used.group_kind(), keeper.group_kind()]);
-    engine.sources[FIRST].lifecycle = SourceLifecycle::Deleting;
+    engine.sources[FIRST].declared.lifecycle = SourceLifecycle::Deleting;
     engine.set_reading(FIRST, reading("r2", &[]));
     for (id, wanted) in [(&used, desired(&used, 1, "used")), (&keeper, kept)] {
         engine.observe_object(id, World::live(id, &WorldObject::settled(wanted.hash, "r1", 1)));
@@ -468,7 +473,7 @@ fn nothing_goes_before_the_other_folders_of_its_repository_were_searched() {
     let file = |name: &'static str| (name, Some(desired(&config(name), 1, name)));
     let left = |moved: MovedObjects| {
         let mut harness = Harness::new(3);
-        harness.engine.sources[FIRST].moved = MovedObjects::Unsearched;
+        harness.engine.sources[FIRST].declared.moved = MovedObjects::Unsearched;
         harness.read(reading("r1", &names.map(file)));
         harness.settle();
         assert_eq!(harness.engine.objects_to_search(FIRST), None, "it has dropped nothing");

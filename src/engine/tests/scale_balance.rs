@@ -392,7 +392,7 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     observe_pods(&mut observed, 92, 9);
     let mut allowed = observed.clone();
     assert_ne!(due(&mut allowed), [""; 0]);
-    observed.engine.sources[super::world::FIRST].writes = SourceWrites::Observed;
+    observed.engine.sources[super::world::FIRST].declared.writes = SourceWrites::Observed;
     assert_eq!(due(&mut observed), [""; 0]);
 }
 

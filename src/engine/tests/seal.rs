@@ -240,7 +240,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
-    engine.add_source(SourceState::new(
+    engine.add_source(SourceDeclaration::new(
         "test",
         super::world::SET,
         AdoptPolicy::IfUnowned,

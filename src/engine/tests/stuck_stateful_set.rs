@@ -180,7 +180,7 @@ fn no_pod_is_deleted_for_what_is_only_observed_held_or_left_alone() {
     assert_eq!(marked(&|live| live.intents = ObjectIntents::parse(None, None, hold)), [""; 0]);
     assert_eq!(marked(&|live| live.opt_out = Some("rhumb.dev/reconcile")), [""; 0]);
     let mut observed = stuck();
-    observed.engine.sources[FIRST].writes = SourceWrites::Observed;
+    observed.engine.sources[FIRST].declared.writes = SourceWrites::Observed;
     assert_eq!(freed(&mut observed), [""; 0]);
 }
 

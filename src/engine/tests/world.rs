@@ -105,7 +105,7 @@ pub(crate) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPol
     engine.end_list(&maps);
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
-        let source = engine.add_source(SourceState::new(name, set, adopt, PrunePolicy::On, radius));
+        let source = engine.add_source(SourceDeclaration::new(name, set, adopt, PrunePolicy::On, radius));
         let inventory = naming([maps.clone()]);
         engine.handle_now(Input::Inventory { source, inventory });
         engine.handle_now(Input::Repository { source, repository: repository.clone() });

@@ -40,7 +40,7 @@ fn a_revision_that_is_to_be_recorded_as_accepted_changes_nothing_before_it_is() 
         harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a"))), ("b", Some(desired(&b, 1, "b")))]));
         harness.settle();
         harness.world.log.clear();
-        harness.engine.sources[FIRST].acceptance = acceptance;
+        harness.engine.sources[FIRST].declared.acceptance = acceptance;
         let known = harness.engine.source(FIRST).inventory.clone().unwrap();
         let accepted = recorded.map(Revision::new);
         harness.engine.set_inventory(FIRST, Inventory { accepted, ..known.clone() });

@@ -58,7 +58,7 @@ pub(in crate::engine) enum TraceCall {
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct TraceLine {
+pub(in crate::engine) struct TraceLine {
     /// The time.
     #[serde(default, with = "optional_instant_form", skip_serializing_if = "Option::is_none")]
     pub at: Option<Instant>,
@@ -108,7 +108,7 @@ impl TraceRecorder {
     }
 
     /// Records a replay with the answers of its trace.
-    pub(super) fn of_replay(answers: KeyAnswers) -> Self {
+    pub(in crate::engine) fn of_replay(answers: KeyAnswers) -> Self {
         Self::with(StandIns::kept(), answers)
     }
 
@@ -130,7 +130,7 @@ impl TraceRecorder {
     }
 
     /// Returns the answer to a question about facts that no line has; none where a trace lacks it.
-    pub(super) fn answer(
+    pub(in crate::engine) fn answer(
         &self,
         question: impl FnOnce() -> Value,
         find: impl FnOnce() -> bool,
@@ -144,7 +144,7 @@ impl TraceRecorder {
     }
 
     /// Begins the line of a call.
-    pub(super) fn begin<G: Serialize>(
+    pub(in crate::engine) fn begin<G: Serialize>(
         &mut self,
         call: TraceCall,
         at: Option<Instant>,
@@ -158,7 +158,7 @@ impl TraceRecorder {
     }
 
     /// Ends the line of a call, after those of the key's new answers.
-    pub(super) fn end<E: Serialize>(&mut self, call: TracedCall, effects: &E) {
+    pub(in crate::engine) fn end<E: Serialize>(&mut self, call: TracedCall, effects: &E) {
         for answer in self.answers.take_new() {
             let Some(given) = self.value_of(&answer) else { return };
             self.write(&TraceLine { at: None, call: TraceCall::KeyAnswer, given, effects: Value::Null });

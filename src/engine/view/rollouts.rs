@@ -7,7 +7,8 @@ use std::time::Instant;
 use super::View;
 use crate::engine::rollout::budget_loads::BudgetUsage;
 use crate::engine::{
-    Authorship, QueuedObject, Reason, Rejection, RolloutLedger, SourceId, SteppedWorkload, WorkloadLoad,
+    Authorship, CurrentStep, QueuedObject, Reason, Rejection, RolloutLedger, SourceId, SteppedWorkload,
+    WorkloadLoad,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -81,7 +82,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns our workloads that a step holds, and what each step waits for.
-    pub(crate) fn held_steps(self, now: Instant) -> BTreeMap<ObjectId, String> {
+    pub(crate) fn held_steps(self, now: Instant) -> BTreeMap<ObjectId, CurrentStep> {
         self.engine.held_steps(now)
     }
 

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, CurrentOwner, DependencyState, ReconcilePolicy, RejectedContent, RejectionOutcome,
-    SourceId, StepWait, SurplusPods, WithheldWrite,
+    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DependencyState, DisallowedObject, ReconcilePolicy,
+    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
+    SurplusFate, SurplusPods, WithheldWrite,
 };
 use crate::object::{ErrorClass, GroupKind};
 
@@ -310,6 +311,7 @@ fn rejections_and_opt_outs() -> Vec<Row> {
 }
 
 fn steps() -> Vec<Row> {
+    let paused = Reason::Paused(PauseSubject::Object, x());
     vec![
         (
             Reason::Step(HeldStep::Pods(wait(), None)),
@@ -318,12 +320,21 @@ fn steps() -> Vec<Row> {
             "step 1 of 2: 3 of 4 new pods are ready",
         ),
         (
-            Reason::Step(HeldStep::Pods(wait(), Some(x()))),
+            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Message(x())))),
             "StepInProgress",
             json!({
                 "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
             }),
             "step 1 of 2: 3 of 4 new pods are ready; x",
+        ),
+        (
+            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Reason(paused.into())))),
+            "StepInProgress",
+            json!({
+                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4,
+                "message": "it is paused: x",
+            }),
+            "step 1 of 2: 3 of 4 new pods are ready; it is paused: x",
         ),
         (
             Reason::Step(HeldStep::LostNode("node-1".into())),
@@ -332,10 +343,17 @@ fn steps() -> Vec<Row> {
             "all nodes that are Ready have the new pod; node node-1 is not Ready",
         ),
         (
-            Reason::Step(HeldStep::Surplus(x())),
+            Reason::Step(HeldStep::Surplus(SurplusFate::Removed)),
+            "StepInProgress",
+            json!({"cause": "SurplusPods"}),
+            "scaling gave the new template more pods than its step allows: they are removed as old pods become \
+             available",
+        ),
+        (
+            Reason::Step(HeldStep::Surplus(SurplusFate::Kept(x()))),
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
-            "scaling gave the new template more pods than its step allows: x",
+            "scaling gave the new template more pods than its step allows: they cannot be removed: x",
         ),
     ]
 }

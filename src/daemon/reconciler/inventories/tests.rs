@@ -157,7 +157,7 @@ fn a_source_has_to_record_the_accepted_revision_first_where_the_next_one_is_judg
         let (location, state) = (ResolvedLocation::Git(location), dir.path().join("state"));
         let followed = Source::open_with("shop", &location, &state, SourceSettings::default()).unwrap();
         let setup = SourceSetup { files: SourceFiles::Source(followed), ..source(dir.path()) };
-        assert_eq!(setup.initial_state("set", "rhumb-system").acceptance, expected, "{commits:?}");
+        assert_eq!(setup.declaration("set", "rhumb-system").acceptance, expected, "{commits:?}");
     };
     check(Some(VerifiedCommits::Range), AcceptanceRecord::Required);
     check(Some(VerifiedCommits::Head), AcceptanceRecord::Optional);

@@ -256,7 +256,7 @@ impl Engine {
             return false;
         }
         // The source is being deleted, and all of it goes.
-        if state.lifecycle == SourceLifecycle::Deleting {
+        if state.declared.lifecycle == SourceLifecycle::Deleting {
             return true;
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
@@ -300,7 +300,7 @@ impl Engine {
         let is_pruned = |live: &LiveObject| {
             self.source_of(live) == Some(source) && live.prune_timing != PruneTiming::Never
         };
-        self.sources[source].prune == PrunePolicy::On && self.live_object(id).is_some_and(is_pruned)
+        self.sources[source].declared.prune == PrunePolicy::On && self.live_object(id).is_some_and(is_pruned)
     }
 
     /// Applies the rejections that are in force, and no others.

@@ -14,9 +14,14 @@ pub(super) fn deferred() -> Vec<Row> {
     let changing = || json!({"cause": "UnitUnfinished", "object": config_json()});
     vec![
         defer(
-            PruneCause::WithheldForNow(WithheldCause::Moved(x())),
+            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Named("ops/env.yaml".into()))),
+            json!({"cause": "MovedInRepository", "file": "ops/env.yaml"}),
+            "not pruned now: ops/env.yaml of the same repository has it now: apply that first, and it moves",
+        ),
+        defer(
+            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Unreadable(x()))),
             json!({"cause": "MovedInRepository", "message": "x"}),
-            "not pruned now: x",
+            "not pruned now: another folder of the same repository may have it: it cannot be read: x",
         ),
         defer(unfinished(ChangeMilestone::Changed), changing(), "pruned when ConfigMap shop/env is changed"),
         defer(
@@ -195,13 +200,28 @@ pub(super) fn kept() -> Vec<Row> {
     let keep = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Kept(cause), "Kept", details, sentence)
     };
+    let unrendered = |relation: RootRelation, sentence: &'static str| {
+        let cause = PruneCause::Unrendered(RootDoubt { folder: "shop".into(), relation });
+        keep(cause, json!({"cause": "RootNotRendered", "file": "shop"}), sentence)
+    };
     vec![
         keep(
             PruneCause::UsedByKept(config()),
             json!({"cause": "UsedByKept", "object": config_json()}),
             "ConfigMap shop/env, which is kept, uses it",
         ),
-        keep(PruneCause::NotAllowed(x()), json!({"cause": "NotAllowed", "message": "x"}), "x"),
+        keep(
+            PruneCause::NotAllowed(DisallowedObject {
+                violation: AllowViolation::Namespace("ops".into()),
+                step: Some(2),
+            }),
+            json!({
+                "cause": "NotAllowed", "step": 2,
+                "message": "the namespace ops is not among `allow.namespaces` of the source",
+            }),
+            "no longer allowed, so it is neither repaired nor deleted: the namespace ops is not among \
+             `allow.namespaces` of the source; it stays in step 2 of its rollout",
+        ),
         keep(
             PruneCause::Annotated,
             json!({"cause": "KeptByAnnotation"}),
@@ -213,7 +233,18 @@ pub(super) fn kept() -> Vec<Row> {
             "no longer wanted; kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell \
              that it made it: delete it by kubectl if nobody needs it",
         ),
-        keep(PruneCause::Unrendered(x()), json!({"cause": "RootNotRendered", "message": "x"}), "x"),
+        unrendered(
+            RootRelation::UnknownOrigin,
+            "not pruned: root shop does not render, and where the object came from is not known",
+        ),
+        unrendered(
+            RootRelation::Origin,
+            "not pruned: root shop does not render, and the object came from it",
+        ),
+        unrendered(
+            RootRelation::PossibleName,
+            "not pruned: root shop does not render, and may want the object",
+        ),
         keep(PruneCause::PolicyOff, json!({"cause": "PruneOff"}), "no longer wanted; `prune` is off"),
         keep(PruneCause::NotInFiles, json!({"cause": "NotInFiles"}), "not in the given files"),
         keep(

@@ -1,4 +1,4 @@
-//! The forms of effects in a trace.
+//! The forms of calls and of their effects in a trace.
 //!
 //! A decision is shown without its content, which is in the reading that brought it. Of a reason
 //! only the code is shown, and no seal at all: a replay cannot make it.
@@ -6,56 +6,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::effect::{ActingEffect, Effects, FailedRollout, RolloutReport};
-use crate::engine::{
-    ApplyVariant, PodToEvict, ResourceVersion, ScaleRequest, SharedDesiredObject, SourceId, SourceStatement,
-    StuckPod, Uid,
-};
+use crate::engine::effect::serialize_marks;
+use crate::engine::{ApplyVariant, ResourceVersion, SharedDesiredObject, SourceId, SourceStatement, Uid};
 use crate::object::{ContentHash, ObjectId, Revision};
-
-/// The effects of a turn.
-#[derive(Debug, Serialize)]
-pub(in crate::engine) struct EffectsForm<'a> {
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    rollout_events: &'a [RolloutReport],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    failures: &'a [ActingEffect<FailedRollout>],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    stuck_pods: &'a [ActingEffect<StuckPod>],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    evictions: &'a [ActingEffect<PodToEvict>],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    scales: &'a [ActingEffect<ScaleRequest>],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    keys: Vec<&'a ObjectId>,
-}
-
-impl<'a> From<&'a Effects> for EffectsForm<'a> {
-    fn from(effects: &'a Effects) -> Self {
-        Self {
-            rollout_events: &effects.rollout_events,
-            failures: &effects.failures,
-            stuck_pods: &effects.stuck_pods,
-            evictions: &effects.evictions,
-            scales: &effects.scales,
-            keys: sorted(&effects.keys),
-        }
-    }
-}
-
-/// Returns marked objects in a stable order, each once: marks have none, and the queue takes each
-/// once.
-pub(in crate::engine) fn sorted(keys: &[ObjectId]) -> Vec<&ObjectId> {
-    let mut keys: Vec<&ObjectId> = keys.iter().collect();
-    keys.sort();
-    keys.dedup();
-    keys
-}
 
 /// The question for the tidy statement of a source.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,9 +31,31 @@ impl<'a> StatementQuestion<'a> {
     }
 }
 
-/// The decision about an object.
+/// Objects that were marked.
 #[derive(Debug, Serialize)]
-pub(in crate::engine) struct DecisionForm<'a> {
+pub(in crate::engine) struct MarkedObjects(
+    /// Their keys.
+    #[serde(serialize_with = "serialize_marks")]
+    pub Vec<ObjectId>,
+);
+
+/// An object that was decided about.
+#[derive(Debug)]
+pub(in crate::engine) struct DecidedObject<'a> {
+    /// The object.
+    pub id: &'a ObjectId,
+    /// The decision.
+    pub decision: Decision,
+}
+
+impl Serialize for DecidedObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        DecisionForm::from(self).serialize(serializer)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct DecisionForm<'a> {
     id: &'a ObjectId,
     action: ActionForm<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,12 +91,12 @@ struct ApplyForm<'a> {
     restarts: RestartRisk,
 }
 
-impl<'a> DecisionForm<'a> {
-    /// Returns the form of a decision.
-    pub(in crate::engine) fn of(id: &'a ObjectId, decision: &'a Decision) -> Self {
+impl<'a> From<&'a DecidedObject<'a>> for DecisionForm<'a> {
+    fn from(decided: &'a DecidedObject<'a>) -> Self {
+        let decision = &decided.decision;
         let reason = decision.reason.as_ref().map(|reason| reason.code().word());
         let action = ActionForm::from(&decision.action);
-        Self { id, action, reason, requeue_after: decision.requeue_after }
+        Self { id: decided.id, action, reason, requeue_after: decision.requeue_after }
     }
 }
 

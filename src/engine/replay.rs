@@ -5,14 +5,13 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::engine::HashCipherStatus;
+use crate::engine::calls::{EngineDeclaration, StatementQuestion, TRACE_FORM};
 use crate::engine::effect::{OrderReach, QueueMode};
 use crate::engine::input::Input;
 use crate::engine::restart::key_answers::KeyAnswers;
 use crate::engine::state::Engine;
-use crate::engine::trace::declarations::{EngineDeclaration, SourceDeclaration, TRACE_FORM};
-use crate::engine::trace::forms::StatementQuestion;
-use crate::engine::trace::recorder::{TraceCall, TraceLine, TraceRecorder};
-use crate::engine::{HashCipherStatus, SourceState};
+use crate::engine::trace::{TraceCall, TraceLine, TraceRecorder};
 use crate::object::ObjectId;
 use crate::object::serial::count_instants_from;
 
@@ -130,7 +129,7 @@ impl Replay {
                 self.informer_groups += 1;
             }
             TraceCall::AddSource => {
-                engine.add_source(SourceState::from(read::<SourceDeclaration>(given)?));
+                engine.add_source(read(given)?);
                 self.sources += 1;
             }
             TraceCall::Handle => engine.handle(read::<Input>(given)?, now?),
