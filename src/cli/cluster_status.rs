@@ -394,8 +394,8 @@ fn find_blocker(
         let rejection = rejection?;
         let blocker = match rejection.action {
             RejectionAction::Quarantine => Blocker::Quarantine,
-            RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
-            RejectionAction::RollBack => Blocker::Rollback,
+            RejectionAction::RollBack if is_back(rejection, id, live) => Blocker::Rollback,
+            RejectionAction::RollBack => return None,
         };
         Some(FoundBlocker::rejected(blocker, rejection))
     };
@@ -438,12 +438,15 @@ fn unhealthy_reason(live: &LiveObject) -> Option<String> {
     }
 }
 
-/// Returns whether the content that failed is still there.
-fn is_rejected_shown(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
+/// Returns whether an object shows its rollback target, and no part of what was rejected: the content
+/// may be the same, and its pods be started with rejected data.
+fn is_back(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.config_stamp.as_deref().map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-    same && facts::is_showing(live.shown_release(), rejection, member)
+    let shown = live.shown_release();
+    let is_rejected_shown = same && facts::is_showing(shown, rejection, member);
+    !is_rejected_shown && facts::is_showing_rollback_target(shown, member)
 }
 
 fn rollout_status(
