@@ -566,7 +566,7 @@ pub(super) fn content_blocker(
 /// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
     let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
-    let other = input.generated_siblings.iter().find(|(_, render)| *render != Some(mark));
+    let other = input.generated_siblings.iter().find(|(_, render)| *render != mark.render_hash());
     other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
 
