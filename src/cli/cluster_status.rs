@@ -394,7 +394,7 @@ fn find_blocker(
         let rejection = rejection?;
         let blocker = match rejection.action {
             RejectionAction::Quarantine => Blocker::Quarantine,
-            RejectionAction::RollBack if is_back(rejection, id, live) => Blocker::Rollback,
+            RejectionAction::RollBack if is_rolled_back(rejection, id, live) => Blocker::Rollback,
             RejectionAction::RollBack => return None,
         };
         Some(FoundBlocker::rejected(blocker, rejection))
@@ -438,9 +438,9 @@ fn unhealthy_reason(live: &LiveObject) -> Option<String> {
     }
 }
 
-/// Returns whether an object shows its rollback target, and no part of what was rejected: the content
-/// may be the same, and its pods be started with rejected data.
-fn is_back(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
+/// Returns whether an object shows its rollback target, and no part of what was rejected. The
+/// content of both may be the same, and its pods be started with rejected data.
+fn is_rolled_back(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.config_stamp.as_deref().map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));

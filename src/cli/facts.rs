@@ -170,8 +170,8 @@ pub(super) fn is_showing(shown: Option<&ContentRef>, rejection: &Rejection, memb
     shown.is_some_and(same)
 }
 
-/// Returns whether an object shows its rollback target. The hash of a content is another one in each
-/// inventory, and that of a Secret may be unreadable: there the revision decides.
+/// Returns whether an object shows its rollback target. The hash of a content is another one in
+/// each inventory, and that of a Secret may be unreadable: there the revision decides.
 pub(super) fn is_showing_rollback_target(shown: Option<&ContentRef>, member: &UnitMember) -> bool {
     let good = match &member.rollback_target {
         RollbackTarget::Content(good) | RollbackTarget::FormerContent { content: good, .. } => good,

@@ -41,8 +41,8 @@ pub(super) fn possible_names<T: FileTree>(
     Ok(read.map_or(PossibleNames::Any, |()| PossibleNames::Words(words.words.into())))
 }
 
-/// Returns the folders whose files say which names the objects of a root may have: its own, and those
-/// of its kustomizations.
+/// Returns the folders whose files say which names the objects of a root may have: its own, and
+/// those of its kustomizations.
 pub(super) fn naming_folders(root: &RootClosure) -> Vec<String> {
     let closure = root.closure();
     let kustomizations = closure.folders.iter().filter_map(|folder| closure.files.get(&folder.file));

@@ -482,8 +482,8 @@ const MANIFEST_ENDS: [&str; 3] = [".yaml", ".yml", ".json"];
 
 /// The names of a root's objects, no two alike.
 ///
-/// **Invariant:** behind the path of its root, a name makes a path that no object of another root and
-/// no plain file has. So it has no separator, and not the end of a manifest.
+/// **Invariant:** behind the path of its root, a name makes a path that no object of another root
+/// and no plain file has. So it has no separator, and not the end of a manifest.
 #[derive(Debug, Default)]
 pub(super) struct RenderedNames {
     /// How often each full name was there.

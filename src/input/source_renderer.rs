@@ -528,8 +528,8 @@ fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
     Diagnostic::file_error(path, NO_CLUSTER_VERSION, message).hint(hint)
 }
 
-/// Returns what is remembered of the roots of a pass: of those that it rendered, each with its folder
-/// and those that its possible names are of, and of those that it kept.
+/// Returns what is remembered of the roots of a pass, of kept ones too. Each rendered one comes
+/// with its folder, and with the folders that its possible names are of.
 fn remembered_roots(
     folders: Vec<(Arc<str>, Vec<String>)>,
     done: &[JobOutcome],

@@ -238,8 +238,8 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         "a hash, a revision, and a seal with its number, the render and the overlay",
         "",
         "Records which content was applied, and which revision brought it. The seal is an HMAC over \
-         source, kind, namespace, name, content, revision, a hash of the render that made up values and, \
-         of a workload, its overlay.",
+         source, kind, namespace, name, content and revision. It covers the render that made up values, \
+         and the overlay of a workload too.",
     ),
     key(
         OVERLAY,

@@ -68,8 +68,8 @@ fn a_failure_and_the_rollback_are_reported() {
     assert_eq!(turns(&mut harness), expected);
 }
 
-/// Returns a cluster in which `web` of revision r2 still rolls out, and is rejected already, as when
-/// another object of its unit has failed.
+/// Returns a cluster in which `web` of revision r2 still rolls out, and is rejected already, as
+/// when another object of its unit has failed.
 fn rejected_in_flight() -> Harness {
     let mut harness = at_rest();
     harness.read(reading("r2", &files(2)));

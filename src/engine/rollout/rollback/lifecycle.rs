@@ -175,8 +175,8 @@ impl Engine {
             || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
-    /// Returns whether the object shows its rollback target, by the hash that it has in the record or
-    /// in the manifest that was read for it.
+    /// Returns whether the object shows its rollback target. That has one hash in the record, and may
+    /// have another one in the manifest that was read for it.
     pub(in crate::engine) fn is_showing_rollback_target(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let recorded = member.rollback_target.content_ref().map(|good| good.hash);
         let rejection = self.entry(id).and_then(|entry| entry.rejection.as_deref());

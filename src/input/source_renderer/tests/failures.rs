@@ -54,8 +54,8 @@ async fn a_root_that_failed_is_tried_again_where_its_files_changed_and_by_a_new_
     assert_eq!(stored_failures(&source, &revision), tried);
 }
 
-// Nothing of the base names the file, so that the closure of the root is the same. But whoever moved
-// an object there may have forgotten that.
+// Nothing of the base names the file, so that the closure of the root is the same. But whoever
+// moved an object there may have forgotten that.
 #[tokio::test]
 async fn a_root_that_failed_may_want_what_is_moved_into_a_base_of_it() {
     let folder = tempfile::tempdir().unwrap();
