@@ -269,14 +269,16 @@ mod tests {
             revision: Revision::new(revision),
         };
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
-        let check = |action: RejectionAction, target: RollbackTarget, shown: Option<ContentRef>, expected| {
-            let content = Some(content("bad", "r2").hash);
-            let member = UnitMember { content, rollback_target: target, restarted: None };
-            let members = [(web.clone(), member)].into();
-            let unit = ReleaseUnit { inventory_id: "ours".into(), revision: Revision::new("r2"), members };
-            let rejection = Rejection { unit, action, cause: "it failed".into() };
-            assert_eq!(rejection_course(&rejection, &web, shown.as_ref()), expected, "{shown:?}");
-        };
+        let check =
+            |action: RejectionAction, target: RollbackTarget, shown: Option<ContentRef>, expected: &str| {
+                let content = Some(content("bad", "r2").hash);
+                let member = UnitMember { content, rollback_target: target, restarted: None };
+                let members = [(web.clone(), member)].into();
+                let unit =
+                    ReleaseUnit { inventory_id: "ours".into(), revision: Revision::new("r2"), members };
+                let rejection = Rejection { unit, action, cause: "it failed".into() };
+                assert_eq!(rejection_course(&rejection, &web, shown.as_ref()), expected, "{shown:?}");
+            };
         let good = || RollbackTarget::Content(content("good", "r1"));
         let stays = "it stays at the content before until the content changes in git";
         let returns = "it goes back to the content before until the content changes in git";
