@@ -500,3 +500,29 @@ fn rollout_status(
         queue: queue.collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::world::{World, WorldObject, workload};
+    use crate::engine::{ContentRef, ReleaseUnit, RollbackTarget, UnitMember};
+    use crate::object::{ContentHash, Revision};
+
+    #[test]
+    fn an_object_is_rolled_back_only_where_it_shows_its_rollback_target() {
+        let web = workload("web");
+        let hash = |name: &str| ContentHash::hash_bytes(name.as_bytes());
+        let good = ContentRef { hash: hash("good"), revision: Revision::new("r1") };
+        let rollback_target = RollbackTarget::Content(good);
+        let member = UnitMember { content: Some(hash("bad")), rollback_target, restarted: None };
+        let members = [(web.clone(), member)].into();
+        let unit = ReleaseUnit { inventory_id: "ours".into(), revision: Revision::new("r2"), members };
+        let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() };
+        for (shown, revision, expected) in
+            [("good", "r1", true), ("bad", "r2", false), ("other", "r0", false)]
+        {
+            let live = World::live(&web, &WorldObject::settled(hash(shown), revision, 1));
+            assert_eq!(is_rolled_back(&rejection, &web, &live), expected, "{shown}");
+        }
+    }
+}
