@@ -396,8 +396,8 @@ fn find_blocker(
         let rejection = rejection?;
         let blocker = match rejection.action {
             RejectionAction::Quarantine => Blocker::Quarantine,
-            RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
-            RejectionAction::RollBack => Blocker::Rollback,
+            RejectionAction::RollBack if is_rolled_back(rejection, id, live) => Blocker::Rollback,
+            RejectionAction::RollBack => return None,
         };
         Some(FoundBlocker::rejected(blocker, rejection))
     };
@@ -440,12 +440,15 @@ fn unhealthy_reason(live: &LiveObject) -> Option<String> {
     }
 }
 
-/// Returns whether the content that failed is still there.
-fn is_rejected_shown(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
+/// Returns whether an object shows its rollback target, and no part of what was rejected. The
+/// content of both may be the same, and its pods be started with rejected data.
+fn is_rolled_back(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.config_stamp.as_deref().map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-    same && facts::is_showing(live.shown_release(), rejection, member)
+    let shown = live.shown_release();
+    let is_rejected_shown = same && facts::is_showing(shown, rejection, member);
+    !is_rejected_shown && facts::is_showing_rollback_target(shown, member)
 }
 
 fn rollout_status(
@@ -497,5 +500,31 @@ fn rollout_status(
         on_failure: String::new(),
         rolling: rolling.collect(),
         queue: queue.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::world::{World, WorldObject, workload};
+    use crate::engine::{ContentRef, ReleaseUnit, RollbackTarget, UnitMember};
+    use crate::object::{ContentHash, Revision};
+
+    #[test]
+    fn an_object_is_rolled_back_only_where_it_shows_its_rollback_target() {
+        let web = workload("web");
+        let hash = |name: &str| ContentHash::hash_bytes(name.as_bytes());
+        let good = ContentRef { hash: hash("good"), revision: Revision::new("r1") };
+        let rollback_target = RollbackTarget::Content(good);
+        let member = UnitMember { content: Some(hash("bad")), rollback_target, restarted: None };
+        let members = [(web.clone(), member)].into();
+        let unit = ReleaseUnit { inventory_id: "ours".into(), revision: Revision::new("r2"), members };
+        let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() };
+        for (shown, revision, expected) in
+            [("good", "r1", true), ("bad", "r2", false), ("other", "r0", false)]
+        {
+            let live = World::live(&web, &WorldObject::settled(hash(shown), revision, 1));
+            assert_eq!(is_rolled_back(&rejection, &web, &live), expected, "{shown}");
+        }
     }
 }

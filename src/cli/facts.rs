@@ -17,8 +17,8 @@ use crate::cluster::{explain_unread_claims, explain_unreadable_ledger, inventory
 use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
     ActiveHold, ContentRef, HashCiphers, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, PauseSubject,
-    QueuedObject, Reason, ReasonCode, Rejection, RejectionAction, RolloutClaim, RolloutLedger, UnitMember,
-    WithheldWrite, is_workload,
+    QueuedObject, Reason, ReasonCode, Rejection, RejectionAction, RollbackTarget, RolloutClaim,
+    RolloutLedger, UnitMember, WithheldWrite, is_workload,
 };
 use crate::object::ObjectId;
 use crate::render::CodedReason;
@@ -55,6 +55,8 @@ pub(super) struct ClusterObjectFacts {
     /// The hold on it, and the pause of it or of its source.
     wishes: Vec<Reason>,
     rejection: Option<Rejection>,
+    /// The content that the live object names.
+    shown: Option<ContentRef>,
     /// The reason for its pending deletion.
     pending: Option<String>,
     ledger: RolloutLedger,
@@ -97,6 +99,7 @@ impl ClusterObjectFacts {
             standing: cluster_status::read_object_standing(session, target, &ledger),
             wishes: hold.into_iter().chain(paused).collect(),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
+            shown: target.content_ref(),
             pending: pending.map(|pending| pending.reason),
             ledger,
             unreadable,
@@ -142,13 +145,8 @@ impl ClusterObjectFacts {
         found.extend(steps.map(|step| ShownReason::with_code(step, ReasonCode::StepInProgress)));
         found.extend(self.wishes.iter().map(ShownReason::of));
         if let Some(rejection) = &self.rejection {
-            let stays = match rejection.action {
-                RejectionAction::RollBack => {
-                    "it stays at the content before until the content changes in git"
-                }
-                RejectionAction::Quarantine => "it is held as it is",
-            };
-            let rejected = format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause);
+            let course = rejection_course(rejection, &self.id, self.shown.as_ref());
+            let rejected = format!("{}; {course}, or `rhumb rollout retry`", rejection.cause);
             found.push(ShownReason::with_code(rejected, ReasonCode::ContentRejected));
         }
         if let Some(pending) = &self.pending {
@@ -184,6 +182,18 @@ impl ClusterObjectFacts {
     }
 }
 
+/// Returns what becomes of an object with a rejected content, in words.
+fn rejection_course(rejection: &Rejection, id: &ObjectId, shown: Option<&ContentRef>) -> &'static str {
+    let member = rejection.unit.members.get(id);
+    match rejection.action {
+        RejectionAction::Quarantine => "it is held as it is",
+        RejectionAction::RollBack if member.is_some_and(|one| is_showing_rollback_target(shown, one)) => {
+            "it stays at the content before until the content changes in git"
+        }
+        RejectionAction::RollBack => "it goes back to the content before until the content changes in git",
+    }
+}
+
 /// Returns whether an object shows what was rejected. Where the hash of a Secret cannot be read,
 /// the revision decides.
 pub(super) fn is_showing(shown: Option<&ContentRef>, rejection: &Rejection, member: &UnitMember) -> bool {
@@ -192,6 +202,16 @@ pub(super) fn is_showing(shown: Option<&ContentRef>, rejection: &Rejection, memb
         content => content == Some(shown.hash),
     };
     shown.is_some_and(same)
+}
+
+/// Returns whether an object shows its rollback target. The hash of a content is another one in
+/// each inventory, and that of a Secret may be unreadable: there the revision decides.
+pub(super) fn is_showing_rollback_target(shown: Option<&ContentRef>, member: &UnitMember) -> bool {
+    let good = match &member.rollback_target {
+        RollbackTarget::Content(good) | RollbackTarget::FormerContent { content: good, .. } => good,
+        RollbackTarget::Absent | RollbackTarget::Unknown => return false,
+    };
+    shown.is_some_and(|shown| shown.hash == good.hash || shown.revision == good.revision)
 }
 
 /// Returns the rollout budget of the cluster, and how to mend it where it cannot be read.
@@ -273,7 +293,43 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::GroupKind;
+    use crate::engine::ReleaseUnit;
+    use crate::object::{ContentHash, GroupKind, Revision};
+
+    #[test]
+    fn an_object_is_back_only_where_it_shows_its_rollback_target() {
+        let content = |name: &str, revision: &str| ContentRef {
+            hash: ContentHash::hash_bytes(name.as_bytes()),
+            revision: Revision::new(revision),
+        };
+        let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let check =
+            |action: RejectionAction, target: RollbackTarget, shown: Option<ContentRef>, expected: &str| {
+                let content = Some(content("bad", "r2").hash);
+                let member = UnitMember { content, rollback_target: target, restarted: None };
+                let members = [(web.clone(), member)].into();
+                let unit =
+                    ReleaseUnit { inventory_id: "ours".into(), revision: Revision::new("r2"), members };
+                let rejection = Rejection { unit, action, cause: "it failed".into() };
+                assert_eq!(rejection_course(&rejection, &web, shown.as_ref()), expected, "{shown:?}");
+            };
+        let good = || RollbackTarget::Content(content("good", "r1"));
+        let stays = "it stays at the content before until the content changes in git";
+        let returns = "it goes back to the content before until the content changes in git";
+        check(RejectionAction::RollBack, good(), Some(content("good", "r1")), stays);
+        check(RejectionAction::RollBack, good(), Some(content("bad", "r2")), returns);
+        check(RejectionAction::RollBack, good(), Some(content("other", "r0")), returns);
+        check(RejectionAction::RollBack, good(), None, returns);
+        check(RejectionAction::RollBack, RollbackTarget::Absent, Some(content("bad", "r2")), returns);
+        // Another inventory has another hash of the same content.
+        let former = || RollbackTarget::FormerContent {
+            content: content("good", "r1"),
+            inventory_id: "theirs".into(),
+        };
+        check(RejectionAction::RollBack, former(), Some(content("good, in ours", "r1")), stays);
+        check(RejectionAction::RollBack, former(), Some(content("bad", "r2")), returns);
+        check(RejectionAction::Quarantine, good(), Some(content("bad", "r2")), "it is held as it is");
+    }
 
     #[test]
     fn a_long_queue_is_reported_as_far_as_it_is_known() {

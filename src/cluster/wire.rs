@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, GeneratedMark, JobCreator, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation,
-    ReplicaStatus, ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
+    FieldManager, JobCreator, LiveObject, MetadataMap, ObjectIntents, ReleaseAnnotation, ReplicaStatus,
+    ResourceVersion, RolloutOverlayState, TOOL_WORDS, Uid, VolumeClaimRetention,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::graph::LabelSelection;
@@ -194,7 +194,7 @@ impl LiveDecoder {
                 meta.annotations.get(annotations::PAUSED),
                 meta.annotations.get(annotations::HOLD),
             ),
-            generated: own_annotation(annotations::GENERATED).and_then(GeneratedMark::parse).map(Box::new),
+            sealed_render: None,
             volume_claim_retention: tree.as_ref().map_or(VolumeClaimRetention::Retain, |tree| {
                 VolumeClaimRetention::of(&self.group_kind, tree)
             }),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::kustomize::{ChangeImpact, ClosureIndex};
+use super::paths;
 use super::release_render::HelmReleases;
 use super::render_pass::{RENDER_POSTPONED, RootHistory, has_code};
 use super::root_job::RENDER_STOPPED;
@@ -30,7 +31,31 @@ pub(super) struct LastRevision {
 #[derive(Debug)]
 pub(super) enum RememberedRoot {
     Rendered(RootKey),
-    Failed(Box<RenderedRoot>),
+    /// One that did not render, and the folders whose files say which names its objects may have.
+    Failed {
+        root: Box<RenderedRoot>,
+        naming_folders: Vec<String>,
+    },
+}
+
+/// A root that a pass keeps as it was.
+#[derive(Debug)]
+pub(super) struct KeptRoot {
+    /// Its folder.
+    pub(super) folder: Arc<str>,
+    /// The outcome of its render.
+    pub(super) root: RenderedRoot,
+    /// The folders whose files say which names its objects may have, where it did not render.
+    pub(super) naming_folders: Vec<String>,
+}
+
+/// The changes of files since the revision before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RootChanges<'a> {
+    /// The paths.
+    pub(super) paths: &'a [String],
+    /// The folders of the roots whose closure may have changed; none where that cannot be told.
+    pub(super) touched: Option<&'a BTreeSet<Arc<str>>>,
 }
 
 /// The reason for which a revision is rendered.
@@ -69,16 +94,19 @@ impl RenderAttempt {
     }
 }
 
-impl From<&RenderedRoot> for RememberedRoot {
-    fn from(root: &RenderedRoot) -> Self {
-        if is_failure(root) { Self::Failed(Box::new(root.clone())) } else { Self::Rendered(root.key) }
-    }
-}
-
 impl RememberedRoot {
+    /// Returns what is remembered of a root, whose objects may have names of these folders.
+    pub(super) fn new(root: &RenderedRoot, naming_folders: Vec<String>) -> Self {
+        if is_failure(root) {
+            Self::Failed { root: Box::new(root.clone()), naming_folders }
+        } else {
+            Self::Rendered(root.key)
+        }
+    }
+
     /// Returns whether it ran out of time.
     pub(super) fn has_stopped(&self) -> bool {
-        matches!(self, Self::Failed(root) if has_code(&root.outcome, RENDER_STOPPED))
+        matches!(self, Self::Failed { root, .. } if has_code(&root.outcome, RENDER_STOPPED))
     }
 }
 
@@ -91,21 +119,30 @@ impl LastRevision {
 
     /// Returns what came of a root, where nothing that it reads has changed and another try would
     /// give the same. One that rendered must be among the known ones, which are stored: the store
-    /// may have been made anew since.
+    /// may have been made anew since. One that failed must have no changed file in the folders that
+    /// its possible names are read from, whether it reads that file or not.
     pub(super) fn kept_root(
         &self,
         root: &RenderRoot,
-        touched: Option<&BTreeSet<Arc<str>>>,
+        changes: RootChanges<'_>,
         known: &HashMap<RootKey, RenderedRoot>,
         attempt: RenderAttempt,
-    ) -> Option<RenderedRoot> {
-        if touched?.contains(&root.folder) {
+    ) -> Option<KeptRoot> {
+        if changes.touched?.contains(&root.folder) {
             return None;
         }
-        match self.roots.get(&root.folder)? {
-            RememberedRoot::Rendered(key) => known.get(key).filter(|known| !is_failure(known)).cloned(),
-            RememberedRoot::Failed(root) => {
-                Some((**root).clone()).filter(|root| attempt.can_keep(&root.outcome))
+        let folder = root.folder.clone();
+        match self.roots.get(&folder)? {
+            RememberedRoot::Rendered(key) => {
+                let root = known.get(key).filter(|known| !is_failure(known)).cloned()?;
+                Some(KeptRoot { folder, root, naming_folders: Vec::new() })
+            }
+            RememberedRoot::Failed { root, naming_folders } => {
+                let has_changes =
+                    |folder: &String| changes.paths.iter().any(|path| paths::holds(folder, path));
+                let is_kept = attempt.can_keep(&root.outcome) && !naming_folders.iter().any(has_changes);
+                let (root, naming_folders) = ((**root).clone(), naming_folders.clone());
+                is_kept.then_some(KeptRoot { folder, root, naming_folders })
             }
         }
     }
@@ -120,13 +157,15 @@ impl LastRevision {
         let history = |(folder, root): (&Arc<str>, &RememberedRoot)| {
             let history = match root {
                 RememberedRoot::Rendered(_) => RootHistory::Rendered,
-                RememberedRoot::Failed(last) if root.has_stopped() && attempt != RenderAttempt::Commit => {
+                RememberedRoot::Failed { root: last, .. }
+                    if root.has_stopped() && attempt != RenderAttempt::Commit =>
+                {
                     RootHistory::Stopped {
                         last: last.clone(),
                         stops: stops.get(folder).copied().unwrap_or(0),
                     }
                 }
-                RememberedRoot::Failed(_) => return None,
+                RememberedRoot::Failed { .. } => return None,
             };
             Some((folder.clone(), history))
         };
@@ -136,7 +175,7 @@ impl LastRevision {
     fn has_postponed_roots(&self) -> bool {
         self.roots.values().any(|root| match root {
             RememberedRoot::Rendered(_) => false,
-            RememberedRoot::Failed(root) => has_code(&root.outcome, RENDER_POSTPONED),
+            RememberedRoot::Failed { root, .. } => has_code(&root.outcome, RENDER_POSTPONED),
         })
     }
 }

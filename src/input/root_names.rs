@@ -37,8 +37,20 @@ pub(super) fn possible_names<T: FileTree>(
         return Ok(PossibleNames::Any);
     }
     let mut words = WordReader { files, variables, words: NameWords::default(), count: 0, bytes: 0 };
-    let read = words.add_all(closure)?;
+    let read = words.add_all(closure, naming_folders(root))?;
     Ok(read.map_or(PossibleNames::Any, |()| PossibleNames::Words(words.words.into())))
+}
+
+/// Returns the folders whose files say which names the objects of a root may have: its own, and
+/// those of its kustomizations.
+pub(super) fn naming_folders(root: &RootClosure) -> Vec<String> {
+    let closure = root.closure();
+    let kustomizations = closure.folders.iter().filter_map(|folder| closure.files.get(&folder.file));
+    let of_kustomizations = kustomizations.map(|file| paths::folder_of(&file.source).to_owned());
+    let mut folders: Vec<String> = of_kustomizations.chain([closure.root.to_string()]).collect();
+    folders.sort_unstable();
+    folders.dedup_by(|inner, outer| paths::holds(outer, inner));
+    folders
 }
 
 struct WordReader<'a, T> {
@@ -50,19 +62,13 @@ struct WordReader<'a, T> {
 }
 
 impl<T: FileTree> WordReader<'_, T> {
-    /// Adds the words of a closure and of the folders of its kustomizations. None where more may be
-    /// meant.
-    fn add_all(&mut self, closure: &Closure) -> Result<Option<()>, SourceError> {
+    /// Adds the words of a closure and of these folders. None where more may be meant.
+    fn add_all(&mut self, closure: &Closure, mut folders: Vec<String>) -> Result<Option<()>, SourceError> {
         for (path, file) in &closure.files {
             if self.add_file(path, file.file.blob, file.file.size)?.is_none() {
                 return Ok(None);
             }
         }
-        let kustomizations = closure.folders.iter().filter_map(|folder| closure.files.get(&folder.file));
-        let mut folders: Vec<String> =
-            kustomizations.map(|file| paths::folder_of(&file.source).to_owned()).collect();
-        folders.sort_unstable();
-        folders.dedup_by(|inner, outer| paths::holds(outer, inner));
         while let Some(folder) = folders.pop() {
             for name in self.files.names(&folder)?.unwrap_or_default() {
                 let path = paths::inside(&folder, &name);

@@ -15,7 +15,7 @@ use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
 use super::inflation::inflate;
 use super::kustomize::{ObjectNames, ParsedFiles};
-use super::last_revision::{LastRevision, RememberedRoot, RenderAttempt, is_failure};
+use super::last_revision::{KeptRoot, LastRevision, RememberedRoot, RenderAttempt, RootChanges, is_failure};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
@@ -27,7 +27,7 @@ use super::render_host::RenderHost;
 use super::render_pass::{RenderPass, rest_of};
 use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, outcome_of, plan_root};
-use super::root_names::possible_names;
+use super::root_names::{naming_folders, possible_names};
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
@@ -240,8 +240,8 @@ impl SourceRenderer {
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
         let touched = impact.map(|impact| impact.roots);
-        // Its possible names are read from all that is in its folder.
-        let has_changes = |folder: &str| changed.iter().flatten().any(|path| paths::holds(folder, path));
+        let paths = changed.as_deref().unwrap_or_default();
+        let changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -250,11 +250,10 @@ impl SourceRenderer {
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
-                .and_then(|last| last.kept_root(&root, touched.as_ref(), &known, attempt))
-                .filter(|before| !is_failure(before) || !has_changes(&root.folder))
+                .and_then(|last| last.kept_root(&root, changes, &known, attempt))
             {
-                kept.push((root.folder.clone(), before));
                 charts.extend(has_charts.then(|| root.folder.clone()));
+                kept.push(before);
                 continue;
             }
             let closure = self.find_release_closure(&root, start, &tree, parsed, &releases)?;
@@ -267,17 +266,16 @@ impl SourceRenderer {
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         index.replace(closures.iter().map(|(_, closure)| closure.closure()));
         plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
-        let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
+        let folders = closures.iter().map(|(root, closure)| (root.folder.clone(), naming_folders(closure)));
+        let folders: Vec<(Arc<str>, Vec<String>)> = folders.collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
         pass.count_stops(stops);
-        let outcomes = folders.into_iter().zip(done.iter().map(|done| RememberedRoot::from(&done.root)));
-        let kept_outcomes = kept.iter().map(|(folder, root)| (folder.clone(), root.into()));
-        let roots: BTreeMap<Arc<str>, RememberedRoot> = outcomes.chain(kept_outcomes).collect();
+        let roots = remembered_roots(folders, &done, &kept);
         index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
         *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
-        let kept = kept.into_iter().map(|(_, root)| root).collect();
+        let kept = kept.into_iter().map(|kept| kept.root).collect();
         let mut rendered =
             joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
@@ -528,6 +526,24 @@ fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
     let message = format!("the version of the cluster is not known, and charts need it: {why}");
     let hint = "it is asked again; `spec.helm.kubeVersion` names one";
     Diagnostic::file_error(path, NO_CLUSTER_VERSION, message).hint(hint)
+}
+
+/// Returns what is remembered of the roots of a pass, of kept ones too. Each rendered one comes
+/// with its folder, and with the folders that its possible names are of.
+fn remembered_roots(
+    folders: Vec<(Arc<str>, Vec<String>)>,
+    done: &[JobOutcome],
+    kept: &[KeptRoot],
+) -> BTreeMap<Arc<str>, RememberedRoot> {
+    let rendered = folders
+        .into_iter()
+        .zip(done)
+        .map(|((folder, naming), done)| (folder, RememberedRoot::new(&done.root, naming)));
+    let kept = kept.iter().map(|kept| {
+        let remembered = RememberedRoot::new(&kept.root, kept.naming_folders.clone());
+        (kept.folder.clone(), remembered)
+    });
+    rendered.chain(kept).collect()
 }
 
 fn joined_outcomes(

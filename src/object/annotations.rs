@@ -235,10 +235,11 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
     key(
         RELEASE,
         AnnotationPlace::Record,
-        "a hash, a revision, and a seal with its number and the overlay",
+        "a hash, a revision, and a seal with its number, the render and the overlay",
         "",
         "Records which content was applied, and which revision brought it. The seal is an HMAC over \
-         source, kind, namespace, name, content, revision and, of a workload, its overlay.",
+         source, kind, namespace, name, content and revision. It covers the render that made up values, \
+         and the overlay of a workload too.",
     ),
     key(
         OVERLAY,
@@ -268,7 +269,7 @@ pub const ANNOTATIONS: [AnnotationKey; 27] = [
         "",
         "Is on the objects of a chart with `generated: once` whose values were made up: it names the \
          render that made them. One that is missing is not created beside others of its release that \
-         another render made.",
+         another render made, as their seals say.",
     ),
     key(
         HOOK_RELEASE,

@@ -103,7 +103,7 @@ pub(crate) use settings::SourceSettings;
 pub(crate) use settings::TransportPolicy;
 #[cfg(test)]
 pub(crate) use snapshot::RenderId;
-pub(crate) use snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
+pub(crate) use snapshot::{BlobId, ChangedFile, CommitInfo, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
 pub(crate) use source::{Source, SourceObservation};
 
 #[cfg(test)]

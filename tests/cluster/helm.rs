@@ -207,6 +207,12 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     let daemon = site.configured(&configuration(&site, &repo, "  helm: {generated: once}"));
     site.await_object("Secret", "login");
     let password = site.value("Secret", "login", "/data/password");
+    // A mark that somebody writes on one of them holds no other one back.
+    let forged = json!({"metadata": {"annotations": {"rhumb.dev/generated": "helm-generated/web 0"}}});
+    site.api.merge(&site.at("Secret", "token"), "somebody", &forged);
+    site.api.delete(&site.at("Secret", "login"));
+    site.await_object("Secret", "login");
+    assert_eq!(site.value("Secret", "login", "/data/password"), password);
     // The chart is rendered anew, and makes up another value.
     let mark = daemon.mark();
     repo.write("web/values.yaml", "level: high\n");

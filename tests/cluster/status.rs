@@ -20,7 +20,7 @@ const BUDGET: &str =
 /// A daemon, and commands that ask it or the cluster.
 struct StatusFixture<'a> {
     site: &'a TestNamespace<'a>,
-    _daemon: Daemon,
+    process: Daemon,
     runtime: TempDir,
 }
 
@@ -31,7 +31,7 @@ impl<'a> StatusFixture<'a> {
         std::fs::write(&file, site.configuration(repo.path(), BUDGET)).unwrap();
         let mut command = site.bare_command();
         command.arg("run").arg("--config").arg(file).env("RUNTIME_DIRECTORY", runtime.path());
-        Self { site, _daemon: Daemon::start(command), runtime }
+        Self { site, process: Daemon::start(command), runtime }
     }
 
     fn socket(&self) -> PathBuf {
@@ -111,6 +111,11 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     }
     fixture.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
     fixture.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, which may take down"]);
+    // The command for rollouts agrees, and all name who holds the budget.
+    let holder = format!("source {name}, process {} on ", fixture.process.pid());
+    let claimed = format!("claimed by {holder}");
+    until("the cluster names the holder", || fixture.cluster(&[]).all().contains(&claimed));
+    site.rhumb(&["rollout", "status"]).ends(1).says(&["rollout budget: 1 workload rolling out", &holder]);
     one_source_or_object(&fixture);
     what_happened(&fixture);
 }

@@ -85,7 +85,10 @@ fn goes_back_within(name: &str, budget: &str, bad: Web) {
     let good = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&files(&good, "one", "app:1"));
     let (daemon, observer) = at_rest_within(&site, &repo, budget, &["web", "api", "batch"]);
+    let is_back = |revision: &str| format!("it is back at revision {}", &revision[..12]);
+    let first = repo.head();
     push(&repo, &files(&bad.clone().uses("env"), "two", "app:2"), "Change all");
+    let failed = repo.head();
     site.await_data("env", "key", "two");
     let rejection = await_rejection(&site, &["web"]);
     assert!(rejection.contains("env"), "{rejection}");
@@ -107,7 +110,8 @@ fn goes_back_within(name: &str, budget: &str, bad: Web) {
     site.await_free_budget();
     let most = observer.judge(BOUNDS);
     assert!(most.workloads > 0 && most.pods > 0, "{most:?} was seen");
-    drop(daemon);
+    daemon.says(&[&is_back(&first), "/web"]);
+    assert!(!daemon.log().contains(&is_back(&failed)), "{}", daemon.log());
 }
 
 #[test]

@@ -403,3 +403,71 @@ fn the_page_on_observability_names_each_alert() {
         page.split('`').filter(|word| word.starts_with("Rhumb") && !word.contains(' ')).collect();
     assert_eq!(shown, names, "docs/observability.md has other alerts than examples/alerts.yaml");
 }
+
+/// Returns the text below a heading, up to the next one of its level or above.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let (_, after) = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let level = heading.split(' ').next().unwrap().len();
+    let is_end = |line: &str| {
+        let depth = line.len() - line.trim_start_matches('#').len();
+        (1..=level).contains(&depth) && line[depth..].starts_with(' ')
+    };
+    let length: usize = after.lines().take_while(|line| !is_end(line)).map(|line| line.len() + 1).sum();
+    &after[..length.min(after.len())]
+}
+
+#[test]
+fn the_security_policy_says_how_to_report_and_what_each_attacker_cannot_do() {
+    let policy = read("SECURITY.md");
+    assert!(section(&policy, "## Reporting").contains('@'), "an address to write to");
+    assert!(!first_cells(&policy, "## What is trusted").is_empty(), "who is trusted");
+    assert!(section(&policy, "## What it does not protect from").contains("**"), "what it does not do");
+    let who = section(&policy, "## Who can do what");
+    let attackers: Vec<&str> = who.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let is_vague = |attacker: &&&str| !section(&policy, &format!("### {attacker}")).contains("\nCannot:\n");
+    let vague = attackers.iter().filter(is_vague).map(|attacker| (*attacker).to_owned());
+    none("SECURITY.md: who cannot do what?", vague.collect());
+    assert!(attackers.len() > 5, "{attackers:?}");
+}
+
+#[test]
+fn the_principle_of_unproven_facts_is_where_people_look_for_it() {
+    let check = |path: &str, texts: &[&str]| {
+        let words = read(path).split_whitespace().collect::<Vec<_>>().join(" ");
+        let missing = texts.iter().filter(|text| !words.contains(**text));
+        none(path, missing.map(|text| (*text).to_owned()).collect());
+    };
+    check("ARCHITECTURE.md", &["Unproven facts can only reduce", "what rhumb does to that very object"]);
+    check("docs/security.md", &["## The principle", "can only reduce what rhumb does to that object"]);
+    check(
+        "docs/decisions/0004-a-fact-on-an-object-is-sealed.md",
+        &["is unproven. It keeps rhumb from writing"],
+    );
+}
+
+#[test]
+fn the_steps_of_ci_check_the_supply_chain() {
+    let script = read(".ci/run");
+    let check = |step: &str, commands: &[&str]| {
+        let (_, after) =
+            script.split_once(&format!("\n{step}() {{\n")).unwrap_or_else(|| panic!("no {step}"));
+        let (body, _) = after.split_once("\n}\n").unwrap();
+        let missing = commands.iter().filter(|command| !body.contains(**command));
+        none(step, missing.map(|command| (*command).to_owned()).collect());
+    };
+    check("rules_of_dependencies", &["cargo deny --locked check bans licenses sources"]);
+    check("step_lint", &["rules_of_dependencies"]);
+    check("step_deny", &["rules_of_dependencies", "cargo deny --locked check advisories"]);
+    check("step_sbom", &["tools cargo-auditable cargo-cyclonedx", ".dep-v0", "rhumb.cdx.json"]);
+    // Two builds of one commit in two folders.
+    check("step_reproducible", &["\"$scratch/one\"", "\"$scratch/another/and/deeper\"", "return 1"]);
+    let release = read(".ci/release");
+    none(
+        ".ci/release",
+        ["auditable", "cyclonedx"]
+            .iter()
+            .filter(|word| !release.contains(**word))
+            .map(|word| (*word).to_owned())
+            .collect(),
+    );
+}

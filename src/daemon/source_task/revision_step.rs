@@ -403,6 +403,10 @@ mod tests {
         let after = ["a#x=2@a", "a#z=1@a"];
         check(&older, &older[..2], &after, &["a#x=2@a", "a#z=1@a", "b#x=1@b", "c=1"]);
         check(&older, &["a#x=1@a", "a#y=1@a", "c=1"], &["a#x=1@a"], &["a#x=1@a", "b#x=1@b"]);
+        // A root whose path begins with that of another one keeps its objects.
+        let nested = ["a#b#x=1@b", "a#x=1@a", "a/b#x=1@c"];
+        check(&nested, &nested[1..2], &["a#x=2@a"], &["a#b#x=1@b", "a#x=2@a", "a/b#x=1@c"]);
+        check(&nested, &nested[1..2], &[], &["a#b#x=1@b", "a/b#x=1@c"]);
         check(&older, &["c=1"], &["c=2"], &["a#x=1@a", "a#y=1@a", "b#x=1@b", "c=2"]);
     }
 

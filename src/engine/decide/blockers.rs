@@ -16,11 +16,11 @@ use crate::engine::facts::sources::Inventory;
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    DependencyState, DesiredObject, DesiredState, GeneratedMark, LiveObject, ObjectLifetime, Reason,
-    ReplacementContent, is_workload,
+    DependencyState, DesiredObject, DesiredState, LiveObject, ObjectLifetime, Reason, ReplacementContent,
+    is_workload,
 };
 use crate::health::{HealthStatus, is_waiting_for_consumer};
-use crate::object::{Gvk, ObjectId};
+use crate::object::{ContentHash, Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
 const MAX_BLOCKER_CHAIN: usize = 8;
@@ -101,12 +101,13 @@ impl Engine {
     }
 
     /// Returns the objects of a release that are there, beside a missing one whose values its chart
-    /// made up. Each comes with the render that made its own values.
+    /// made up. Each comes with the hash of the render that made its own values. One whose seal proves
+    /// no render holds nothing back: somebody may have put it there.
     pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,
         entry: &ObjectEntry,
-    ) -> Vec<(&ObjectId, Option<&GeneratedMark>)> {
+    ) -> Vec<(&ObjectId, ContentHash)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
         let Some(mark) =
             desired.generated.as_deref().filter(|_| !self.objects.informer_objects.contains_key(id))
@@ -122,7 +123,7 @@ impl Engine {
         let mut there: Vec<_> = others
             .filter_map(|(other, _)| {
                 let live = self.objects.informer_objects.get(other).filter(|live| !live.deleting)?;
-                Some((other, live.generated.as_deref()))
+                Some((other, live.sealed_render.as_deref().copied()?))
             })
             .collect();
         there.sort_unstable_by_key(|(other, _)| *other);

@@ -73,7 +73,7 @@ impl Engine {
             observation: self.current_observation(id, entry, now),
             inventories: self.sources.inventory_ids(),
             target_revision: self.annotation_revision(entry),
-            rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
+            rejection_reason: entry.rejection.as_ref().and_then(|one| one.reason(self.live_object(id))),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].declared.adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
@@ -134,7 +134,8 @@ impl Engine {
             return None;
         }
         let desired = desired.clone();
-        let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
+        let live = self.live_object(id);
+        let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker(live));
         if self.blockers.mode == DecisionMode::Live {
             self.find_units(source);
         }
@@ -557,7 +558,7 @@ pub(super) fn content_blocker(
 /// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
     let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
-    let other = input.generated_siblings.iter().find(|(_, render)| *render != Some(mark));
+    let other = input.generated_siblings.iter().find(|(_, render)| *render != mark.render_hash());
     other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
 

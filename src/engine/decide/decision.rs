@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, ConfigStamp, GeneratedMark, InventoryHolder, LiveObject, OptOutPolicy, Reason,
-    ReleaseSeal, ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceId, Uid,
+    AdoptPolicy, ApplyVariant, ConfigStamp, InventoryHolder, LiveObject, OptOutPolicy, Reason, ReleaseSeal,
+    ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceId, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -230,8 +230,9 @@ pub(crate) struct DecisionInput<'a> {
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
-    /// Objects that are there, of the Helm release whose made-up values it has, each with its render.
-    pub generated_siblings: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
+    /// Objects that are there, of the Helm release whose made-up values it has, each with the hash of
+    /// its render, as its seal proves it.
+    pub generated_siblings: Vec<(&'a ObjectId, ContentHash)>,
     /// Indicates whether all sources that want it act as one account.
     pub accounts: CompetingAccounts,
 }

@@ -3,10 +3,15 @@
 //!
 //! Values of two renders do not fit: a password of one does not open what was set up with the
 //! other. So one object of a release is not created beside others that another render made.
+//!
+//! Somebody who may write an object may write its mark. So the mark is for people. The seal of the
+//! release names the render too, and only that holds other objects back.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::object::ContentHash;
 
 /// The most bytes of a mark that are read: a namespace, the name of a Helm release, and a number.
 const MAX_MARK_BYTES: usize = 200;
@@ -30,6 +35,11 @@ impl GeneratedMark {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (release, render) = Some(text).filter(|text| text.len() <= MAX_MARK_BYTES)?.split_once(' ')?;
         Some(Self::new(release, render))
+    }
+
+    /// Returns the hash of the render, as a seal names it.
+    pub(crate) fn render_hash(&self) -> ContentHash {
+        ContentHash::hash_bytes(self.render.as_bytes())
     }
 
     /// Returns whether both are of one release.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{
-    ConfigStamp, GeneratedMark, JobCreator, ObjectIntents, PruneTiming, ReleaseAnnotation,
-    RolloutOverlayState, VolumeClaimRetention,
+    ConfigStamp, JobCreator, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
+    VolumeClaimRetention,
 };
 use crate::fields::ValueDigest;
 use crate::graph::LabelSelection;
@@ -209,8 +209,8 @@ pub struct LiveObject {
     pub prune_timing: PruneTiming,
     /// The intents of people for it.
     pub intents: Option<Box<ObjectIntents>>,
-    /// The render that made up values of it, by our annotation.
-    pub generated: Option<Box<GeneratedMark>>,
+    /// The hash of the render that made up values of it, where the seal proves the release.
+    pub sealed_render: Option<Box<ContentHash>>,
     /// The fate of its claims when it is deleted. Others may have changed it.
     pub volume_claim_retention: VolumeClaimRetention,
     /// The word that somebody else put on it, by which it is to be left alone.

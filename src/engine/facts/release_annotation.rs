@@ -74,12 +74,14 @@ pub(crate) struct SealedFacts {
     pub overlay: SealedOverlay,
     /// The creator of a Job.
     pub creator: JobCreator,
+    /// The hash of the render that made up values of it; none where rhumb did not create it with any.
+    pub render: Option<ContentHash>,
 }
 
 impl SealedFacts {
     /// Returns the facts of an object that is no workload.
     pub(crate) fn of(timing: PruneTiming, serial: u64) -> Self {
-        Self { timing, serial, overlay: SealedOverlay::Unsaid, creator: JobCreator::Rhumb }
+        Self { timing, serial, overlay: SealedOverlay::Unsaid, creator: JobCreator::Rhumb, render: None }
     }
 
     /// Returns the facts for the seal of a write.
@@ -98,11 +100,16 @@ pub struct ReleaseSeal {
     pub(in crate::engine) serial: u64,
     /// The overlay on its workload, if there is one.
     overlay: Option<RolloutOverlay>,
+    /// The hash of the render that made up values of its object, if one did.
+    render: Option<ContentHash>,
 }
 
+/// The text before the hash of a render.
+const RENDER_WORD: &str = "render=";
+
 impl ReleaseSeal {
-    /// Reads `<code> <serial> <overlay>`. Without an overlay the last part is missing; an older
-    /// version wrote the code alone.
+    /// Reads `<code> <serial> render=<hash> <overlay>`. Without made-up values or an overlay that part
+    /// is missing; an older version wrote the code alone.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let code = ContentHash::parse(parts.next()?)?.bytes();
@@ -110,11 +117,23 @@ impl ReleaseSeal {
             Some(serial) => serial.parse().ok().filter(|serial| *serial > 0)?,
             None => 0,
         };
-        let overlay = match parts.next() {
+        let rest = parts.next();
+        let (render, overlay) = match rest.and_then(|rest| rest.strip_prefix(RENDER_WORD)) {
+            Some(render) => match render.split_once(' ') {
+                Some((render, overlay)) => (Some(render), Some(overlay)),
+                None => (Some(render), None),
+            },
+            None => (None, rest),
+        };
+        let render = match render {
+            Some(render) => Some(ContentHash::parse(render)?),
+            None => None,
+        };
+        let overlay = match overlay {
             Some(overlay) => Some(overlay.parse().ok()?),
             None => None,
         };
-        Some(Self { code, serial, overlay })
+        Some(Self { code, serial, overlay, render })
     }
 }
 
@@ -134,10 +153,16 @@ impl<'de> Deserialize<'de> for ReleaseSeal {
 impl fmt::Display for ReleaseSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         ContentHash::from_bytes(self.code).fmt(f)?;
-        match (self.serial, self.overlay) {
-            (0, _) => Ok(()),
-            (serial, None) => write!(f, " {serial}"),
-            (serial, Some(overlay)) => write!(f, " {serial} {overlay}"),
+        if self.serial == 0 {
+            return Ok(());
+        }
+        write!(f, " {}", self.serial)?;
+        if let Some(render) = self.render {
+            write!(f, " {RENDER_WORD}{render}")?;
+        }
+        match self.overlay {
+            Some(overlay) => write!(f, " {overlay}"),
+            None => Ok(()),
         }
     }
 }
@@ -148,7 +173,7 @@ impl fmt::Debug for ReleaseSeal {
     }
 }
 
-/// The text of a release annotation: `<hash>@<revision> <code of the seal> <serial> <overlay>`.
+/// The text of a release annotation: `<hash>@<revision>`, and the text of the seal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseAnnotation {
     /// The content that it names, and the revision that brought that.
@@ -211,7 +236,7 @@ impl ReleaseKey {
         release: &ContentRef,
         facts: SealedFacts,
     ) -> ReleaseSeal {
-        let SealedFacts { timing, serial, overlay, creator } = facts;
+        let SealedFacts { timing, serial, overlay, creator, render } = facts;
         let hash = release.hash.bytes();
         let keep: Option<&[u8]> = match timing {
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => None,
@@ -231,8 +256,10 @@ impl ReleaseKey {
         let serial_bytes = [b"serial ".as_slice(), &serial.to_be_bytes()].concat();
         let serial_bytes = (serial > 0).then_some(serial_bytes.as_slice());
         let overlaid = overlay.signed_text();
+        let rendered = render.map(|render| format!("{RENDER_WORD}{render}"));
         let words = keep.into_iter().chain(serial_bytes).chain(overlaid.as_deref());
-        for part in parts.into_iter().chain(words).chain(creator.signed_text()) {
+        let words = words.chain(creator.signed_text()).chain(rendered.as_ref().map(String::as_bytes));
+        for part in parts.into_iter().chain(words) {
             // With its length, so that no two lists of parts have the same text.
             text.extend((part.len() as u64).to_be_bytes());
             text.extend(part);
@@ -242,7 +269,7 @@ impl ReleaseKey {
             SealedOverlay::Unsaid => None,
             SealedOverlay::Known(overlay) => overlay,
         };
-        ReleaseSeal { code, serial, overlay: shown }
+        ReleaseSeal { code, serial, overlay: shown, render }
     }
 
     /// Returns whether a source with this inventory has put into the object what the annotation
@@ -275,7 +302,7 @@ impl ReleaseKey {
         id: &ObjectId,
         annotation: &ReleaseAnnotation,
     ) -> Option<SealedFacts> {
-        let ReleaseSeal { code: found, serial, overlay } = annotation.seal?;
+        let ReleaseSeal { code: found, serial, overlay, render } = annotation.seal?;
         let overlays = match (is_workload(id), overlay) {
             (true, Some(_)) => &[SealedOverlay::Known(overlay)][..],
             (true, None) => &[SealedOverlay::Known(None), SealedOverlay::Unsaid],
@@ -290,7 +317,13 @@ impl ReleaseKey {
         };
         let facts = overlays.iter().flat_map(|overlay| {
             creators.iter().flat_map(move |creator| {
-                timings.map(|timing| SealedFacts { timing, serial, overlay: *overlay, creator: *creator })
+                timings.map(|timing| SealedFacts {
+                    timing,
+                    serial,
+                    overlay: *overlay,
+                    creator: *creator,
+                    render,
+                })
             })
         });
         let is_made_with = |facts: &SealedFacts| {

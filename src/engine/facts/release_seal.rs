@@ -28,7 +28,8 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
 use crate::engine::{
-    ContentRef, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase, is_workload,
+    ContentRef, GeneratedMark, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase,
+    is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -234,10 +235,11 @@ impl Engine {
             // Its label is gone or altered, which is drift where we wrote it.
             _ => (self.sources.inventory_ids().iter().find_map(|set| facts_of(set)), false),
         };
-        let SealedFacts { timing, serial, overlay, creator } = sealed?;
+        let SealedFacts { timing, serial, overlay, creator, render } = sealed?;
         live.release = live.unproven_release.take().map(|annotation| annotation.release);
         live.release_serial = serial;
         live.job_creator = creator;
+        live.sealed_render = render.map(Box::new);
         live.prune_timing = live.prune_timing.strictest(timing);
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
             live.owner = ObjectOwner::Labelled(set.clone());
@@ -336,6 +338,15 @@ impl Engine {
         }
     }
 
+    /// Returns the hash of the render that made up values of an object, for the seal of a write. A
+    /// creation brings the values; later they are left alone, and only a seal says whose they are.
+    fn render_for_seal(&self, id: &ObjectId, apply: &ApplyRequest) -> Option<ContentHash> {
+        if apply.precondition == Precondition::Absent {
+            return apply.desired.generated.as_deref().map(GeneratedMark::render_hash);
+        }
+        self.live_object(id)?.sealed_render.as_deref().copied()
+    }
+
     /// Seals what a write is to say.
     pub(in crate::engine) fn seal_decision(&self, id: &ObjectId, decision: Decision) -> Decision {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.objects.proofs.keys.last()) else {
@@ -344,6 +355,7 @@ impl Engine {
         let release = apply.release_annotation().release;
         let facts = SealedFacts {
             creator: self.job_creator(id, apply),
+            render: self.render_for_seal(id, apply),
             ..SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash))
         };
         let seal = key.seal(&self.sources.inventory_ids()[apply.source], id, &release, facts);

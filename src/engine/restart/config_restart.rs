@@ -228,7 +228,8 @@ impl Engine {
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.api_refusal.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
-        let stays = entry.rejection.as_ref().is_some_and(|rejection| rejection.release_blocker().is_some());
+        let rejection = entry.rejection.as_ref();
+        let stays = rejection.is_some_and(|rejection| rejection.release_blocker(None).is_some());
         (!refused && !stays && !self.is_paused_by_person(id)).then_some(&**candidate)
     }
 

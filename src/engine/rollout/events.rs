@@ -28,7 +28,7 @@ pub(crate) struct RolloutEvent {
     pub content: ContentHash,
     /// The kind of the event.
     pub kind: RolloutEventKind,
-    /// The reason for a rollback, in words; none for the newest revision's content.
+    /// The reason for a rollback, in words. None where the rollout is not one of the rollback target.
     pub rollback_cause: Option<Arc<str>>,
 }
 
@@ -62,16 +62,31 @@ impl Engine {
             return;
         };
         let content = claim.rollout_key;
-        let rollback_cause =
-            self.entry(id).and_then(|entry| entry.rejection.as_deref()).and_then(|rejection| {
-                let returns = matches!(rejection.replacement, ReplacementContent::Read(..))
-                    && !rejection.is_newest_content;
-                returns.then(|| rejection.cause.clone())
-            });
+        let rollback_cause = self.rollback_cause(id, content, &kind);
         let event = RolloutEvent { id: id.clone(), source, content, kind, rollback_cause };
         if self.rollouts.events.len() < MAX_PENDING_ROLLOUT_EVENTS {
             self.rollouts.events.push(event);
         }
+    }
+
+    /// Returns the reason for a rollback, where an event is one of it.
+    ///
+    /// A rejection can be known while the rejected content still rolls out, as a sibling of its unit
+    /// failed first. So the begin is judged by the written content, the end by the live object.
+    fn rollback_cause(
+        &self,
+        id: &ObjectId,
+        written: ContentHash,
+        kind: &RolloutEventKind,
+    ) -> Option<Arc<str>> {
+        let rejection =
+            self.entry(id)?.rejection.as_deref().filter(|rejection| !rejection.is_newest_content)?;
+        let ReplacementContent::Read(target, _) = &rejection.replacement else { return None };
+        let is_of_target = match kind {
+            RolloutEventKind::Started => written == target.hash,
+            RolloutEventKind::Succeeded | RolloutEventKind::Failed(_) => self.is_showing(id, target.hash),
+        };
+        is_of_target.then(|| rejection.cause.clone())
     }
 
     /// Returns who made a revision of a source, as far as that is known.

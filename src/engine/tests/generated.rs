@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading};
+use super::harness::{Harness, release_key};
+use super::world::{AuditEntry, FIRST, SET, World, config, desired, reading, workload};
+use crate::engine::facts::release_annotation::{SealedFacts, SealedOverlay};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Revision};
 
 /// Returns a wanted object of a release, with values of this render.
 fn made_up(id: &ObjectId, release: &str, render: &str) -> SharedDesiredObject {
@@ -85,19 +86,82 @@ fn what_is_missing_beside_values_of_another_render_is_held() {
     assert_eq!(made, [login, web]);
 }
 
+// Somebody who may write one object of a release would hold back all others of it.
 #[test]
-fn what_nobody_knows_the_render_of_fits_nothing() {
-    let [login, web, ..] = names();
+fn only_a_render_that_a_seal_proves_holds_others_back() {
+    let check = |alter: &dyn Fn(&str) -> String, expected: &[ObjectId]| {
+        let [login, web, ..] = names();
+        let mut harness = Harness::new(3);
+        for render in ["1", "2"] {
+            harness.read(installed(render));
+            harness.settle();
+        }
+        let mut live = World::live(&web, &harness.world.things[&web]);
+        let release = live.release.take().unwrap();
+        let render = live.sealed_render.take().map(|render| *render);
+        let facts = SealedFacts { render, ..SealedFacts::of(PruneTiming::AfterUnit, 1) };
+        let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &web, &release, facts));
+        let text = ReleaseAnnotation { release, seal }.to_string();
+        live.unproven_release = ReleaseAnnotation::parse(&alter(&text)).map(Box::new);
+        live.rv = ResourceVersion(harness.world.tick());
+        harness.engine.observe_object(&web, live);
+        assert_eq!(created(&mut harness, |harness| lose(harness, &login)), expected, "{text}");
+    };
+    let [first, second] = ["1", "2"].map(|render| GeneratedMark::new("", render).render_hash().to_string());
+    let [login, ..] = names();
+    check(&str::to_owned, &[]);
+    check(&|text: &str| text.replace(&first, &second), std::slice::from_ref(&login));
+    check(&|text: &str| text.replace(&format!(" render={first}"), ""), std::slice::from_ref(&login));
+    check(&|text: &str| text.split(' ').next().unwrap_or_default().to_owned(), &[login]);
+}
+
+#[test]
+fn a_seal_names_the_render_of_the_creation_until_the_object_is_created_anew() {
+    let [login, ..] = names();
     let mut harness = Harness::new(3);
     harness.read(installed("1"));
     harness.settle();
-    let rv = harness.world.tick();
-    let thing = harness.world.things.get_mut(&web).unwrap();
-    (thing.generated, thing.rv) = (None, rv);
-    harness.world.announce(&web);
-    harness.settle();
-    assert_eq!(created(&mut harness, |harness| lose(harness, &login)), []);
-    assert_eq!(harness.decide(&login).reason, Some(Reason::Generated(web)));
+    let sealed = |precondition: Precondition| {
+        let apply = ApplyRequest {
+            desired: made_up(&login, "shop/web", "2"),
+            source: FIRST,
+            revision: Revision::new("r2"),
+            seal: None,
+            precondition,
+            decided_on: None,
+            variant: ApplyVariant::PLAIN,
+            purpose: ApplyPurpose::Change,
+            restarts: RestartRisk::Absent,
+        };
+        let decision = harness.engine.seal_decision(&login, Decision::act(Action::Apply(apply)));
+        let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
+        let read = ReleaseAnnotation::parse(&apply.release_annotation().to_string()).unwrap();
+        ReleaseKey::of(&release_key()).proven_facts(SET, &login, &read).unwrap().render
+    };
+    let render = |render: &str| Some(GeneratedMark::new("shop/web", render).render_hash());
+    let uid = World::live(&login, &harness.world.things[&login]).uid;
+    assert_eq!(sealed(Precondition::Uid(uid)), render("1"));
+    assert_eq!(sealed(Precondition::Absent), render("2"));
+}
+
+#[test]
+fn the_render_of_an_annotation_is_read_back_beside_an_overlay() {
+    let (web, key) = (workload("web"), ReleaseKey::of(&release_key()));
+    let release = ContentRef { hash: desired(&web, 1, "web").hash, revision: Revision::new("r1") };
+    for overlay in [None, Some(RolloutOverlay::Surge { pods: 2, step: 1 })] {
+        let facts = SealedFacts {
+            overlay: SealedOverlay::Known(overlay),
+            render: Some(GeneratedMark::new("shop/web", "1").render_hash()),
+            ..SealedFacts::of(PruneTiming::AfterUnit, 7)
+        };
+        let seal = Some(key.seal(SET, &web, &release, facts));
+        let annotation = ReleaseAnnotation { release: release.clone(), seal };
+        let read = ReleaseAnnotation::parse(&annotation.to_string()).unwrap();
+        assert_eq!(read, annotation);
+        assert_eq!(key.proven_facts(SET, &web, &read), Some(facts), "{read}");
+    }
+    let garbled = format!("{release} {} 7 render=x", release.hash);
+    assert_eq!(ReleaseAnnotation::parse(&garbled).map(|read| read.seal), Some(None));
 }
 
 #[test]

@@ -126,6 +126,27 @@ fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
 }
 
 #[test]
+fn a_rollback_fails_only_where_its_target_is_shown() {
+    let check = |shown: u32, expected: &[&str]| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r2", &[("web", Some(web(2)))]));
+        let thing = WorldObject::settled(web(shown).hash, "r1", 1);
+        harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
+        let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = vec![rejected(Some(web(2).hash))];
+        harness.engine.set_inventory(FIRST, Inventory { rejections, ..inventory });
+        harness.engine.reject(&workload("web"), &"it crashes".into());
+        let pending = harness.engine.sources[FIRST].pending_rejections.iter();
+        let causes: Vec<String> = pending.map(|rejection| rejection.cause.to_string()).collect();
+        assert_eq!(causes, expected, "{shown}");
+    };
+    check(1, &["it failed; going back failed too: Deployment shop/web: it crashes"]);
+    // The failed content is still there, or some other one.
+    check(2, &[]);
+    check(3, &[]);
+}
+
+#[test]
 fn a_quarantine_takes_the_place_of_what_is_to_be_recorded_about_the_same_objects_alone() {
     let of = |name: &str| {
         let mut one = rejected(Some(web(2).hash));
@@ -156,6 +177,8 @@ fn a_cause_is_kept_up_to_its_bound() {
 #[test]
 fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
     let release = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let live =
+        |content: u32| World::live(&workload("web"), &WorldObject::settled(web(content).hash, "r1", 1));
     let check = |replacement: ReplacementContent, blocker: Option<Reason>, reason: [Option<Reason>; 2]| {
         for (is_newest_content, reason) in [false, true].into_iter().zip(reason) {
             let rejection = ObjectRejection {
@@ -163,8 +186,8 @@ fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
                 cause: "it failed".into(),
                 is_newest_content,
             };
-            assert_eq!(rejection.release_blocker(), blocker, "{replacement:?}");
-            assert_eq!(rejection.reason(), reason, "{replacement:?} {is_newest_content}");
+            assert_eq!(rejection.release_blocker(Some(&live(1))), blocker, "{replacement:?}");
+            assert_eq!(rejection.reason(Some(&live(1))), reason, "{replacement:?} {is_newest_content}");
         }
     };
     let rejected = |outcome: RejectionOutcome| {
@@ -185,6 +208,12 @@ fn each_replacement_has_its_reason_and_keeps_the_newest_content_back_or_not() {
     check(later(ReplacementContent::Delete), blocker, reasons);
     let (blocker, reasons) = same(rejected(RejectionOutcome::Unreadable("r1".into())));
     check(ReplacementContent::Unreadable(release.clone()), blocker, reasons);
+    // It is gone, or shows another content.
+    let replacement = ReplacementContent::Unreadable(release.clone());
+    let elsewhere = ObjectRejection { replacement, cause: "it failed".into(), is_newest_content: false };
+    for shown in [None, Some(live(2))] {
+        assert_eq!(elsewhere.reason(shown.as_ref()), rejected(RejectionOutcome::Quarantined));
+    }
     let back = [RejectionOutcome::RolledBack("r1".into()), RejectionOutcome::Unaffected("r1".into())];
     check(ReplacementContent::Read(web(1), release), None, back.map(rejected));
 }

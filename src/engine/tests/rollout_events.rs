@@ -68,6 +68,43 @@ fn a_failure_and_the_rollback_are_reported() {
     assert_eq!(turns(&mut harness), expected);
 }
 
+/// Returns a cluster in which `web` of revision r2 still rolls out, and is rejected already, as
+/// when another object of its unit has failed.
+fn rejected_in_flight() -> Harness {
+    let mut harness = at_rest();
+    harness.read(reading("r2", &files(2)));
+    harness.step(&config("env"));
+    harness.step(&workload("web"));
+    harness.deliver(usize::MAX);
+    harness.engine.reject(&workload("web"), &"another one failed".into());
+    // The inventory records it, and the content of revision r1 is read.
+    harness.keep_ledger();
+    harness.keep_ledger();
+    harness.engine.process_changes();
+    assert!(harness.engine.has_rollback_target(&workload("web")));
+    assert_eq!(turns(&mut harness), ["2 began"]);
+    harness
+}
+
+#[test]
+fn the_end_of_a_rejected_content_is_no_end_of_its_rollback() {
+    let check = |bad: bool, end: &str| {
+        let mut harness = rejected_in_flight();
+        if bad {
+            harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
+        }
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        assert_eq!(turns(&mut harness), [end]);
+        harness.settle();
+        assert_eq!(turns(&mut harness), ["1 began, a rollback", "1 succeeded, a rollback"], "after {end}");
+        assert!(!harness.world.rejections[0].cause.contains("going back failed"), "after {end}");
+    };
+    check(false, "2 succeeded");
+    check(true, "2 failed");
+}
+
 // So whoever has reported the failure knows the reason again in what is said of the rollback.
 #[test]
 fn the_cause_of_a_rollback_has_the_reason_of_the_failure_word_for_word() {

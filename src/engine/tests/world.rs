@@ -256,7 +256,7 @@ impl World {
             deleting: false,
             prune_timing: PruneTiming::AfterUnit,
             intents: thing.objects_with_intents.clone(),
-            generated: thing.generated.clone(),
+            sealed_render: thing.generated.as_deref().map(|mark| Box::new(mark.render_hash())),
             volume_claim_retention: VolumeClaimRetention::Retain,
             selects: None,
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),

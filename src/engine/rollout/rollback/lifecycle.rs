@@ -222,6 +222,18 @@ impl Engine {
             || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
+    /// Returns whether the object shows its rollback target. That has one hash in the record, and may
+    /// have another one in the manifest that was read for it.
+    pub(in crate::engine) fn is_showing_rollback_target(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let recorded = member.rollback_target.content_ref().map(|good| good.hash);
+        let rejection = self.entry(id).and_then(|entry| entry.rejection.as_deref());
+        let read = rejection.and_then(|rejection| match &rejection.replacement {
+            ReplacementContent::Read(target, _) => Some(target.hash),
+            _ => None,
+        });
+        recorded.into_iter().chain(read).any(|hash| self.is_showing(id, hash))
+    }
+
     fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
             let Some(rejected) = self.objects.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut())

@@ -192,8 +192,9 @@ impl ObjectRejection {
         self.cause == other.cause && same
     }
 
-    /// Returns the reason that keeps the newest content from being released.
-    pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
+    /// Returns the reason that keeps the newest content from being released. The live object decides
+    /// whether it is back at a content that cannot be read any more.
+    pub(in crate::engine) fn release_blocker(&self, live: Option<&LiveObject>) -> Option<Reason> {
         match &self.replacement {
             ReplacementContent::Quarantined => Some(self.rejected(RejectionOutcome::Quarantined)),
             ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
@@ -201,14 +202,20 @@ impl ObjectRejection {
                 Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
             ReplacementContent::Unreadable(release) => {
-                Some(self.rejected(RejectionOutcome::Unreadable(release.revision.short_name().into())))
+                let shown = live.and_then(LiveObject::shown_release);
+                let is_back = shown.is_some_and(|shown| shown.hash == release.hash);
+                Some(self.rejected(if is_back {
+                    RejectionOutcome::Unreadable(release.revision.short_name().into())
+                } else {
+                    RejectionOutcome::Quarantined
+                }))
             }
             ReplacementContent::Delete | ReplacementContent::Read(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
-    pub(in crate::engine) fn reason(&self) -> Option<Reason> {
+    pub(in crate::engine) fn reason(&self, live: Option<&LiveObject>) -> Option<Reason> {
         match &self.replacement {
             ReplacementContent::Read(_, release) => {
                 let revision = release.revision.short_name().into();
@@ -218,7 +225,7 @@ impl ObjectRejection {
                     RejectionOutcome::RolledBack(revision)
                 }))
             }
-            _ => self.release_blocker(),
+            _ => self.release_blocker(live),
         }
     }
 
@@ -384,9 +391,11 @@ impl Engine {
         });
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
-            if rejection.action == RejectionAction::Quarantine
-                || member.is_some_and(|member| self.is_member_shown(id, member))
-            {
+            // Where the rollback target is not there yet, it cannot have failed.
+            let is_back = member.is_some_and(|member| {
+                self.is_showing_rollback_target(id, member) && !self.is_member_shown(id, member)
+            });
+            if rejection.action == RejectionAction::Quarantine || !is_back {
                 return;
             }
             let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));

@@ -23,13 +23,14 @@ async fn a_root_that_failed_is_tried_again_where_its_files_changed_and_by_a_new_
     let mut source = open(&first);
     source.observe().await.unwrap();
     let key = || match &first.state.lock().unwrap().last.as_ref().unwrap().roots["a"] {
-        RememberedRoot::Failed(root) => Some(root.key),
+        RememberedRoot::Failed { root, .. } => Some(root.key),
         RememberedRoot::Rendered(_) => None,
     };
     // There is no program here: this is what one that fails leaves behind.
     let found = Diagnostic::file_error("a/kustomization.yaml", "render-failed", "kustomize fails: x");
     let failed = RenderedRoot::new("a/kustomization.yaml".into(), [7; 32], RootOutcome::Refused(vec![found]));
-    first.state.lock().unwrap().last.as_mut().unwrap().roots.insert("a".into(), (&failed).into());
+    let remembered = || RememberedRoot::new(&failed, vec!["a".to_owned()]);
+    first.state.lock().unwrap().last.as_mut().unwrap().roots.insert("a".into(), remembered());
 
     commit(&work, &[("other.yaml", &map("b"))]);
     let revision = source.observe().await.unwrap().revision;
@@ -47,10 +48,52 @@ async fn a_root_that_failed_is_tried_again_where_its_files_changed_and_by_a_new_
     let tried = stored_failures(&source, &revision);
     assert!(tried.len() == 1 && !tried[0].contains("kustomize fails: x"), "{tried:?}");
 
-    second.state.lock().unwrap().last.as_mut().unwrap().roots.insert("a".into(), (&failed).into());
+    second.state.lock().unwrap().last.as_mut().unwrap().roots.insert("a".into(), remembered());
     commit(&work, &[("a/kustomization.yaml", "namePrefix: a-\nresources: []\n")]);
     let revision = source.observe().await.unwrap().revision;
     assert_eq!(stored_failures(&source, &revision), tried);
+}
+
+// Nothing of the base names the file, so that the closure of the root is the same. But whoever
+// moved an object there may have forgotten that.
+#[tokio::test]
+async fn a_root_that_failed_may_want_what_is_moved_into_a_base_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, state) = (folder.path().join("work"), folder.path().join("state"));
+    let moved = "{apiVersion: v1, kind: ConfigMap, metadata: {name: moved}}";
+    commit(
+        &work,
+        &[
+            ("a/kustomization.yaml", "resources: [../base]\n"),
+            ("base/kustomization.yaml", "resources: [own.yaml]\n"),
+            ("base/own.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: own}}"),
+            ("moved.yaml", moved),
+        ],
+    );
+    let location = ResolvedLocation::Git(GitLocation::new(work.to_str().unwrap()));
+    let renderer = Arc::new(renderer(MemorySupply::default()));
+    let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+    let mut source = Source::open_with("test", &location, &state, settings).unwrap();
+    source.observe().await.unwrap();
+    let is_possible = |name: &str| {
+        let state = renderer.state.lock().unwrap();
+        match &state.last.as_ref().unwrap().roots["a"] {
+            RememberedRoot::Failed { root, .. } => root.names.can_be_named(name),
+            RememberedRoot::Rendered(_) => panic!("it is rendered"),
+        }
+    };
+    assert!(!is_possible("moved"));
+    // There is no program here: this is what one that fails leaves behind.
+    {
+        let mut state = renderer.state.lock().unwrap();
+        let remembered = state.last.as_mut().unwrap().roots.get_mut("a").unwrap();
+        let RememberedRoot::Failed { root, .. } = remembered else { panic!("it is rendered") };
+        let found = Diagnostic::file_error("a/kustomization.yaml", "render-failed", "kustomize fails: x");
+        root.outcome = RootOutcome::Refused(vec![found]);
+    }
+    commit(&work, &[("moved.yaml", ""), ("base/moved.yaml", moved)]);
+    source.observe().await.unwrap();
+    assert!(is_possible("moved"));
 }
 
 #[test]
