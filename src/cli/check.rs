@@ -425,7 +425,7 @@ async fn check_rights(
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
-        rights.add_customs(&config.namespace);
+        rights.add_source_resources(&config.namespace);
     }
     let mut scopes = KindScopes::builtin();
     for (kind, scope) in kinds.scopes() {

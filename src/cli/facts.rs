@@ -60,7 +60,7 @@ impl ClusterObjectFacts {
         let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
         Ok(Self {
             id: target.id.clone(),
-            inventory_id: inventory_id_of(&session.system, &target.source),
+            inventory_id: inventory_id_of(&session.inventory_namespace, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
             paused: own.or(of_source),
             hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
@@ -68,7 +68,8 @@ impl ClusterObjectFacts {
             pending: pending.map(|pending| pending.reason),
             ledger,
             unreadable,
-            unread_records: UnreadableRecords::find(inventory, &session.system, &target.source).into_texts(),
+            unread_records: UnreadableRecords::find(inventory, &session.inventory_namespace, &target.source)
+                .into_texts(),
             steps: steps::lines(session, target).await,
         })
     }
@@ -164,20 +165,21 @@ pub(super) fn is_showing(shown: Option<&ContentRef>, rejection: &Rejection, memb
 pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
-    let budget = session.cluster.read_rollout_ledger(&session.system).await?;
+    let budget = session.cluster.read_rollout_ledger(&session.inventory_namespace).await?;
     let unwritable = budget.as_ref().and_then(|budget| budget.unwritable.as_deref());
-    let unwritable = unwritable.map(|why| explain_unreadable_ledger(&session.system, why));
+    let unwritable = unwritable.map(|why| explain_unreadable_ledger(&session.inventory_namespace, why));
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashCiphers::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
             let ledger = ledger.unwrap_or_default();
             let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
-            let unread = unread.map(|count| explain_unread_claims(&session.system, count));
+            let unread = unread.map(|count| explain_unread_claims(&session.inventory_namespace, count));
             (ledger, unwritable.or(unread))
         }
-        Err(error) => {
-            (RolloutLedger::default(), Some(explain_unreadable_ledger(&session.system, &error.to_string())))
-        }
+        Err(error) => (
+            RolloutLedger::default(),
+            Some(explain_unreadable_ledger(&session.inventory_namespace, &error.to_string())),
+        ),
     })
 }
 

@@ -160,7 +160,7 @@ impl Metrics {
     /// Returns the time since which the API server has not answered, where that is long enough to
     /// be reported.
     pub(crate) fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
-        let since = *self.calls.silence_receiver().borrow();
+        let since = *self.calls.unreachable_since().borrow();
         since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE_THRESHOLD)
     }
 
@@ -485,7 +485,7 @@ mod tests {
     fn each_metric_is_described_as_it_is_shown() {
         let calls = CallMetrics::default();
         calls.record_call(&Method::GET, None, Duration::from_secs(1));
-        calls.watch_restarted("Pod");
+        calls.record_watch_restart("Pod");
         let metrics = Metrics::new(calls, queue::QueueMetrics::default());
         let endpoints = EndpointMetrics::default();
         endpoints.count_webhook(None, WebhookOutcome::Refused);

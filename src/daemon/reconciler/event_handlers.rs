@@ -1,6 +1,6 @@
 //! The handling of each event of the loop: what it changes in the engine and in the queue.
 //!
-//! Writes nothing: the turn that follows does. The rejection of a failed unit is proposed here,
+//! Writes nothing: the turn that follows does. The failure of a unit is handed on here,
 //! once the Events that say why are read.
 
 use std::sync::Arc;
