@@ -170,7 +170,9 @@ async fn who_asks_for_what_is_not_there_makes_no_new_series() {
     let text = String::from_utf8(body.to_vec()).unwrap();
     let mut counted: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("rhumb_webhooks_total") || line.starts_with("rhumb_http_refused_total"))
+        .filter(|line| {
+            line.starts_with("rhumb_webhooks_total") || line.starts_with("rhumb_http_refused_total")
+        })
         .collect();
     counted.sort_unstable();
     assert_eq!(
