@@ -504,8 +504,8 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
 }
 
 impl super::Config {
-    /// Returns the configuration with the sources in the cluster beside its own, all rendered by its
-    /// own programs. A name in both is the file's.
+    /// Returns the configuration with the sources in the cluster beside its own. All are rendered by
+    /// its programs. A name in both is the file's.
     #[must_use]
     pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();

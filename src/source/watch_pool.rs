@@ -21,7 +21,7 @@ pub(super) enum WatchDepth {
     Deep,
 }
 
-/// A folder to watch.
+/// The watch target of a subscription: a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchTarget {
     /// The path under which events are reported.

@@ -83,7 +83,7 @@ pub(super) fn decide_drift(
     }
 }
 
-/// The content that a repair restores.
+/// The repair target: the content that a repair restores.
 struct RepairTarget<'a> {
     source: SourceId,
     desired: &'a SharedDesiredObject,

@@ -95,7 +95,7 @@ struct FileKey {
     entries: Vec<AgeEntry>,
 }
 
-/// The secret for seals over what is made of a file.
+/// The secret for render seals over what is made of a file.
 pub(crate) struct FileSeal {
     /// The secret, which follows from the data key.
     pub(crate) secret: SealingSecret,
