@@ -42,7 +42,7 @@ pub struct CallMetrics {
     calls: Family<CallLabels, Counter>,
     seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
     restarts: Family<InformerLabels, Counter>,
-    silence: watch::Sender<Option<Timestamp>>,
+    unreachable_since: watch::Sender<Option<Timestamp>>,
 }
 
 impl Default for CallMetrics {
@@ -51,7 +51,7 @@ impl Default for CallMetrics {
             calls: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS_SECONDS)),
             restarts: Family::default(),
-            silence: watch::Sender::new(None),
+            unreachable_since: watch::Sender::new(None),
         }
     }
 }
@@ -76,26 +76,26 @@ impl CallMetrics {
     }
 
     /// Returns the time since which the server has not answered; none while it answers.
-    pub fn silence_receiver(&self) -> watch::Receiver<Option<Timestamp>> {
-        self.silence.subscribe()
+    pub fn unreachable_since(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.unreachable_since.subscribe()
     }
 
     /// Records that the server has answered.
     pub(crate) fn record_answer(&self) {
-        self.silence.send_if_modified(|silence| silence.take().is_some());
+        self.unreachable_since.send_if_modified(|since| since.take().is_some());
     }
 
     /// Records that the server could not be reached, or did not answer in time.
     pub(crate) fn record_silence(&self) {
-        self.silence.send_if_modified(|silence| {
-            let is_new = silence.is_none();
-            silence.get_or_insert_with(Timestamp::now);
+        self.unreachable_since.send_if_modified(|since| {
+            let is_new = since.is_none();
+            since.get_or_insert_with(Timestamp::now);
             is_new
         });
     }
 
     /// Counts a watch that ended and begins again.
-    pub(crate) fn watch_restarted(&self, kind: &str) {
+    pub(crate) fn record_watch_restart(&self, kind: &str) {
         self.restarts.get_or_create(&InformerLabels { kind: kind.to_owned() }).inc();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rights::{PluralLookup, Reach, Rights, SourceAccess};
+use super::rights::{PluralLookup, Rights, SourceAccess, WatchedNamespaces};
 use crate::cluster::ServiceAccount;
 use crate::config::{ServiceAccountName, SourceConfig};
 use crate::object::Object;
@@ -38,8 +38,8 @@ impl AccountRights {
     /// Adds what follows from all that sources hold.
     pub(super) fn add(&mut self, all: &[(&SourceConfig, Vec<Object>)], plural: PluralLookup<'_>) {
         for (source, objects) in all {
-            let (access, reach) = (SourceAccess::of(source), Reach::of(source));
-            self.of(source).add_source(access, &reach, objects, plural);
+            let (access, watched) = (SourceAccess::of(source), WatchedNamespaces::of(source));
+            self.of(source).add_source(access, &watched, objects, plural);
             if let Some(variables) = &source.substitution {
                 self.of(source).add_variables(variables, objects);
             }

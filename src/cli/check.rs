@@ -407,7 +407,8 @@ async fn with_cluster_sources(
         // Deleting such a Source deletes all of its objects, whatever `prune` says.
         let takes_all = custom.policy == DeletionPolicy::Delete;
         let source = custom.config.ok()?;
-        Some(SourceConfig { prune: if takes_all { PrunePolicy::On } else { source.prune }, ..source })
+        let prune = if takes_all { PrunePolicy::On } else { source.prune };
+        Some(SourceConfig { prune, renderers: config.renderers.clone(), ..source })
     }));
     joined
 }
@@ -424,7 +425,7 @@ async fn check_rights(
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
-        rights.add_customs(&config.namespace);
+        rights.add_source_resources(&config.namespace);
     }
     let mut scopes = KindScopes::builtin();
     for (kind, scope) in kinds.scopes() {

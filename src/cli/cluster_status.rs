@@ -45,7 +45,7 @@ struct SourceRecord {
 
 /// Returns a view of all objects, those among them that are as they should be too.
 pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<StatusView, CommandError> {
-    let inventories = session.cluster.list_inventories(&session.system).await?;
+    let inventories = session.cluster.list_inventories(&session.inventory_namespace).await?;
     let mut records: Vec<SourceRecord> =
         inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
     records.sort_by(|one, other| one.name.cmp(&other.name));
@@ -58,7 +58,7 @@ pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<Stat
     let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, mut notes } = unlabelled_objects::find(session, &records).await;
     if records.is_empty() {
-        let namespace = &session.system;
+        let namespace = &session.inventory_namespace;
         notes.push(format!(
             "nothing is recorded in namespace {namespace}: --system-namespace names the one of another rhumb"
         ));
@@ -66,7 +66,7 @@ pub(super) async fn read_cluster_status(session: &ClusterSession) -> Result<Stat
     notes.extend(records.iter().filter_map(author_note));
     notes.extend(members.iter().filter_map(|(id, live)| step_note(id, live)));
     notes.extend(records.iter().flat_map(|source| {
-        UnreadableRecords::find(&source.inventory, &session.system, &source.name).into_texts()
+        UnreadableRecords::find(&source.inventory, &session.inventory_namespace, &source.name).into_texts()
     }));
     let objects = records.iter().enumerate().flat_map(|(number, source)| {
         let ours =
@@ -163,7 +163,7 @@ pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
 impl SourceRecord {
     fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
         Self {
-            inventory_id: inventory_id_of(&session.system, &name).into(),
+            inventory_id: inventory_id_of(&session.inventory_namespace, &name).into(),
             rejections: daemon::rejections(&inventory),
             pending: daemon::pending_prunes(&inventory),
             last: LastStatus::read(&inventory.data),

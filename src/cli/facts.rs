@@ -95,7 +95,7 @@ impl ClusterObjectFacts {
         });
         Ok(Self {
             id: target.id.clone(),
-            inventory_id: inventory_id_of(&session.system, &target.source),
+            inventory_id: inventory_id_of(&session.inventory_namespace, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
             wishes: hold.into_iter().chain(paused).collect(),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
@@ -103,7 +103,8 @@ impl ClusterObjectFacts {
             pending: pending.map(|pending| pending.reason),
             ledger,
             unreadable,
-            unread_records: UnreadableRecords::find(inventory, &session.system, &target.source).into_texts(),
+            unread_records: UnreadableRecords::find(inventory, &session.inventory_namespace, &target.source)
+                .into_texts(),
             steps: steps::lines(session, target).await,
         })
     }
@@ -218,20 +219,21 @@ pub(super) fn is_showing_rollback_target(shown: Option<&ContentRef>, member: &Un
 pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
-    let budget = session.cluster.read_rollout_ledger(&session.system).await?;
+    let budget = session.cluster.read_rollout_ledger(&session.inventory_namespace).await?;
     let unwritable = budget.as_ref().and_then(|budget| budget.unwritable.as_deref());
-    let unwritable = unwritable.map(|why| explain_unreadable_ledger(&session.system, why));
+    let unwritable = unwritable.map(|why| explain_unreadable_ledger(&session.inventory_namespace, why));
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashCiphers::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
             let ledger = ledger.unwrap_or_default();
             let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
-            let unread = unread.map(|count| explain_unread_claims(&session.system, count));
+            let unread = unread.map(|count| explain_unread_claims(&session.inventory_namespace, count));
             (ledger, unwritable.or(unread))
         }
-        Err(error) => {
-            (RolloutLedger::default(), Some(explain_unreadable_ledger(&session.system, &error.to_string())))
-        }
+        Err(error) => (
+            RolloutLedger::default(),
+            Some(explain_unreadable_ledger(&session.inventory_namespace, &error.to_string())),
+        ),
     })
 }
 

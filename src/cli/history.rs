@@ -55,7 +55,7 @@ pub(super) async fn print(
     clear_foreign_commits(&mut lines, TemplateOwner::of(&target.object));
     let (ledger, _) = facts::read_ledger(session).await?;
     let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
-    let inventory_id = inventory_id_of(&session.system, &target.source);
+    let inventory_id = inventory_id_of(&session.inventory_namespace, &target.source);
     let outcomes = TemplateOutcomes::of(&target, &lines);
     let rows = lines.iter().enumerate().map(|(index, line)| {
         let authored =

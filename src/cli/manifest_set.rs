@@ -9,7 +9,7 @@ use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input
 use super::rendering::{SourceRendering, UnrenderedFiles, here_if_empty};
 use super::{CommandError, ExitStatus};
 use crate::engine::{AllowList, check_annotations, check_variables, find_dependency_cycles};
-use crate::input::{ASSUMED_VERSION, Decrypter, VariableUse, read_manifest};
+use crate::input::{ASSUMED_VERSION, Decrypter, VariableMode, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
@@ -37,7 +37,7 @@ pub(super) struct ManifestSet {
     /// The versions that charts were given.
     pub(super) versions: ChartVersions,
     /// The values of `${NAME}` in them.
-    pub(super) variables: VariableUse,
+    pub(super) variables: VariableMode,
     /// The revision; none of a pipe.
     pub(super) revision: Option<Revision>,
 }
@@ -121,7 +121,7 @@ impl Default for ManifestSet {
             counts: ManifestCounts::default(),
             understood: true,
             versions: ChartVersions::Named,
-            variables: VariableUse::Literal,
+            variables: VariableMode::Literal,
             revision: None,
         }
     }
@@ -135,7 +135,7 @@ impl ManifestSet {
         scope: ReadScope,
         rendering: &SourceRendering,
     ) -> Result<Self, CommandError> {
-        let mut manifests = Self { variables: rendering.variable_use(), ..Self::default() };
+        let mut manifests = Self { variables: rendering.variable_mode(), ..Self::default() };
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
             manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, scope);
@@ -169,7 +169,7 @@ impl ManifestSet {
         mut source: Source,
         folder: &str,
         decrypter: &Decrypter,
-        variables: VariableUse,
+        variables: VariableMode,
     ) -> Result<Self, CommandError> {
         let observed = source.observe().await?;
         let reader = source.reader();
@@ -212,7 +212,7 @@ impl ManifestSet {
         let mut assembled = assemble(items, scopes, namespace);
         diagnostics.append(&mut assembled.diagnostics);
         diagnostics.extend(assembled.objects.iter().flat_map(check_annotations));
-        if variables == VariableUse::Literal {
+        if variables == VariableMode::Literal {
             diagnostics.extend(assembled.objects.iter().filter_map(check_variables));
         }
         diagnostics.extend(find_dependency_cycles(&assembled.objects));

@@ -98,7 +98,7 @@ impl OrderSubject {
                     .await?;
             }
             Self::Source(name, _) => {
-                session.cluster.annotate_inventory(&session.system, name, key, value).await?;
+                session.cluster.annotate_inventory(&session.inventory_namespace, name, key, value).await?;
             }
         }
         Ok(())
@@ -137,8 +137,8 @@ pub(super) async fn give_order(
     let text = order_text(&target.id, verb, argument, &by, Timestamp::now())
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
-    give(&session.cluster, &session.system, &source, &token, &text).await?;
-    let subject_text = format!("in {}", object_text(&session.system, &source));
+    give(&session.cluster, &session.inventory_namespace, &source, &token, &text).await?;
+    let subject_text = format!("in {}", object_text(&session.inventory_namespace, &source));
     wait_for_acknowledgement(session, &source, &subject_text, &token, StateLifetime::Persistent, terminal)
         .await
 }
@@ -306,7 +306,8 @@ async fn wait_for_acknowledgement(
         if Instant::now() >= deadline {
             let message = format!("it is {subject_text}, but rhumb has not acknowledged it within 5 s");
             let hint = "it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs";
-            let unwritable = UnreadableRecords::find(&inventory, &session.system, source).unwritable;
+            let unwritable =
+                UnreadableRecords::find(&inventory, &session.inventory_namespace, source).unwritable;
             return Err(CommandError::new(ErrorClass::Transient, message)
                 .with_exit(ExitStatus::TimedOut)
                 .hint(unwritable.unwrap_or_else(|| hint.to_owned())));

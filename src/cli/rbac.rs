@@ -130,7 +130,7 @@ async fn read_rights(
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {
-        rights.add_customs(&config.namespace);
+        rights.add_source_resources(&config.namespace);
     }
     let (mut holdings, mut refused, scopes) = (Vec::new(), Vec::new(), KindScopes::builtin());
     for (source, contents) in

@@ -16,7 +16,7 @@ use crate::input::charts::{ChartFetcher, FetchEnvironment, PASSED_VARIABLES};
 use crate::input::helm::{GeneratedPolicy, SchemaUse, UnnamedNamespace};
 use crate::input::{
     Decrypter, HelmReleaseSettings, PinPolicy, ReadFolder, RenderHost, RootLocks, SourceRenderer,
-    SourceVariables, VariableUse, find_locks, render_folders,
+    SourceVariables, VariableMode, find_locks, render_folders,
 };
 use crate::source::{
     self, ClusterFacts, DiskSnapshot, InputArgument, KnownClusterFacts, SnapshotRenderer, SourceError,
@@ -31,7 +31,7 @@ static LEFTOVERS_REMOVAL: Once = Once::new();
 pub(super) struct SourceRendering {
     renderer: Arc<SourceRenderer>,
     decrypter: Arc<Decrypter>,
-    variables: VariableUse,
+    variables: VariableMode,
 }
 
 impl SourceRendering {
@@ -108,9 +108,9 @@ impl SourceRendering {
         let host = RenderHost::new(renderers, search, private_folder());
         LEFTOVERS_REMOVAL.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
-        let use_of_variables = VariableUse::of(variables.as_ref());
+        let variable_mode = VariableMode::of(variables.as_ref());
         let renderer = renderer.with_variables(variables).with_releases(releases);
-        Self { renderer: Arc::new(renderer), decrypter, variables: use_of_variables }
+        Self { renderer: Arc::new(renderer), decrypter, variables: variable_mode }
     }
 
     /// Returns the identities that open what is encrypted.
@@ -119,7 +119,7 @@ impl SourceRendering {
     }
 
     /// Returns what `${NAME}` means in what is rendered.
-    pub(super) const fn variable_use(&self) -> VariableUse {
+    pub(super) const fn variable_mode(&self) -> VariableMode {
         self.variables
     }
 

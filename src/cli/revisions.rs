@@ -10,7 +10,7 @@ use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus, Terminal, diff, identities, session, settings, source_contents};
 use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreePath};
 use crate::engine::Plan;
-use crate::input::VariableUse;
+use crate::input::VariableMode;
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, Revision};
 use crate::source::{self, LocationKind, SourceError};
@@ -245,7 +245,7 @@ impl ReadRevision {
             }
             let decrypter = identities::of_source(&source);
             let shown = revision_folder.shown.to_string_lossy();
-            let variables = VariableUse::of(source.substitution.as_ref());
+            let variables = VariableMode::of(source.substitution.as_ref());
             Ok(Self::Read(ManifestSet::read_newest(commits, &shown, &decrypter, variables).await?.into()))
         })
     }

@@ -8,7 +8,7 @@ use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-pub(super) use self::namespace_scope::Reach;
+pub(super) use self::namespace_scope::WatchedNamespaces;
 
 use crate::cluster::AccessRequest;
 use crate::config::{
@@ -153,12 +153,12 @@ impl Rights {
     }
 
     /// Returns the rights of rhumb itself, for the source that needs most.
-    pub(super) fn of_rhumb(system: &str, conduct: SourceAccess) -> Self {
+    pub(super) fn of_rhumb(system: &str, access: SourceAccess) -> Self {
         let mut rights = Self::default();
         let here = || RightScope::Namespace(system.to_owned());
         let own = "the sources' inventories and the rollout budget";
         rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
-        if conduct.is_writing() {
+        if access.is_writing() {
             rights.add(here(), objects("", "configmaps"), &["create", "patch"], own);
             rights.add(here(), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
@@ -168,7 +168,7 @@ impl Rights {
         rights.add(RightScope::Cluster, identity, &["get"], "its uid names the cluster");
         let seals = "the key that seals releases and hashes of Secrets";
         rights.add(here(), key(), &["get"], seals);
-        if conduct.is_writing() {
+        if access.is_writing() {
             // A name is not known to the server when something is created.
             rights.add(here(), objects("", "secrets"), &["create"], seals);
         }
@@ -183,7 +183,7 @@ impl Rights {
     }
 
     /// Adds what is needed to follow the sources in the cluster, whatever they hold.
-    pub(super) fn add_customs(&mut self, system: &str) {
+    pub(super) fn add_source_resources(&mut self, system: &str) {
         let here = || RightScope::Namespace(system.to_owned());
         let why = "sources in the cluster";
         self.add(here(), objects("rhumb.dev", "sources"), &["list"], why);
@@ -195,8 +195,8 @@ impl Rights {
     /// Adds what a source needs.
     pub(super) fn add_source(
         &mut self,
-        conduct: SourceAccess,
-        watched: &Reach,
+        access: SourceAccess,
+        watched: &WatchedNamespaces,
         declared: &[Object],
         plural: PluralLookup<'_>,
     ) {
@@ -204,9 +204,9 @@ impl Rights {
         for object in declared {
             let kind = object.id.group_kind();
             self.add_watch(watched, object, &plural(&kind));
-            self.add_object(conduct, object, &plural(&kind));
+            self.add_object(access, object, &plural(&kind));
             if is_workload(&object.id) {
-                self.add_workload(conduct, object);
+                self.add_workload(access, object);
             }
             if has_replica_count(&object.id, &object.body) {
                 let ceded = "replicas that an autoscaler owns are left to it";
@@ -217,14 +217,14 @@ impl Rights {
                     ceded,
                 );
             }
-            if conduct.is_writing() {
+            if access.is_writing() {
                 self.add_granted(object);
                 self.add_admission(object, &plural);
             }
             self.add_proof_of(&kind);
         }
         let has = |is_such: fn(&ObjectId) -> bool| declared.iter().any(|object| is_such(&object.id));
-        if conduct.is_writing() && has(is_workload) {
+        if access.is_writing() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
             for resource in CLAIMABLE_RESOURCES {
                 self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
@@ -256,7 +256,7 @@ impl Rights {
     /// longer holds.
     pub(super) fn add_remaining_kind(
         &mut self,
-        watched: &Reach,
+        watched: &WatchedNamespaces,
         scope: KindScope,
         kind: &GroupKind,
         resource: &str,
@@ -271,7 +271,7 @@ impl Rights {
     /// cluster. They are defended until they are deleted.
     pub(super) fn add_remaining(
         &mut self,
-        conduct: SourceAccess,
+        access: SourceAccess,
         kind: &GroupKind,
         resource: &str,
         namespace: Option<&str>,
@@ -281,10 +281,10 @@ impl Rights {
         self.add(
             right_scope,
             objects(&kind.group, resource),
-            conduct.object_verbs(RecreatePolicy::Never),
+            access.object_verbs(RecreatePolicy::Never),
             REMAINS_PURPOSE,
         );
-        if conduct.is_writing() {
+        if access.is_writing() {
             let home = namespace.unwrap_or(CLUSTER_EVENTS_NAMESPACE).to_owned();
             self.add_own(RightScope::Namespace(home), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
@@ -313,13 +313,13 @@ impl Rights {
     }
 
     /// Adds the watch of an object's kind, in each place where its source may have objects.
-    fn add_watch(&mut self, watched: &Reach, object: &Object, resource: &str) {
+    fn add_watch(&mut self, watched: &WatchedNamespaces, object: &Object, resource: &str) {
         let (scope, why) = match (object.id.namespace(), watched) {
             (None, _) => (KindScope::Cluster, "objects of this kind are watched"),
-            (Some(_), Reach::Cluster) => {
+            (Some(_), WatchedNamespaces::Cluster) => {
                 (KindScope::Namespaced, "objects of this kind are watched in all namespaces")
             }
-            (Some(_), Reach::Namespaces(names)) => {
+            (Some(_), WatchedNamespaces::Namespaces(names)) => {
                 self.namespaces.extend(names.iter().map(ToString::to_string));
                 (KindScope::Namespaced, "objects of this kind are watched in each namespace of the source")
             }
@@ -329,16 +329,16 @@ impl Rights {
         }
     }
 
-    fn add_object(&mut self, conduct: SourceAccess, object: &Object, resource: &str) {
+    fn add_object(&mut self, access: SourceAccess, object: &Object, resource: &str) {
         let right_scope = self.right_scope(object);
-        let verbs = conduct.object_verbs(recreate_policy(&object.body));
+        let verbs = access.object_verbs(recreate_policy(&object.body));
         self.add(
             right_scope,
             objects(object.id.group(), resource),
             verbs,
             "objects of this kind are in the source",
         );
-        if conduct.is_writing() {
+        if access.is_writing() {
             let home = object.id.namespace().unwrap_or(CLUSTER_EVENTS_NAMESPACE).to_owned();
             self.add_own(RightScope::Namespace(home), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
@@ -350,7 +350,7 @@ impl Rights {
         RightScope::Namespace(namespace.to_owned())
     }
 
-    fn add_workload(&mut self, conduct: SourceAccess, object: &Object) {
+    fn add_workload(&mut self, access: SourceAccess, object: &Object) {
         let right_scope = self.right_scope(object);
         let pods = "its pods show the progress of a rollout";
         self.add(right_scope.clone(), objects("", "pods"), &WATCH_VERBS, pods);
@@ -363,20 +363,20 @@ impl Rights {
             kind => {
                 self.add(right_scope.clone(), events, &WATCH_VERBS, why);
                 self.add(right_scope.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
-                if kind == "StatefulSet" && conduct.is_writing() {
+                if kind == "StatefulSet" && access.is_writing() {
                     let stuck = "a pod that would block a StatefulSet forever is deleted";
                     self.add(right_scope.clone(), objects("", "pods"), &["get", "delete"], stuck);
                 }
             }
         }
         let steps = !annotation_text(&object.body, annotations::STEPS).is_empty();
-        if steps && object.id.kind() == "Deployment" && conduct.is_writing() {
+        if steps && object.id.kind() == "Deployment" && access.is_writing() {
             let shared = "a step takes back the pods that a scale gave its template";
             self.add(right_scope.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
         }
         if steps && object.id.kind() == "DaemonSet" {
             self.add_own(RightScope::Cluster, objects("", "nodes"), &WATCH_VERBS, "steps go node by node");
-            if conduct.is_writing() {
+            if access.is_writing() {
                 let evict = "steps evict pods";
                 self.add(right_scope.clone(), objects("", "pods/eviction"), &["create"], evict);
                 // Where the server says that something else was changed, it is looked what.
@@ -397,17 +397,17 @@ impl Rights {
         }
     }
 
-    /// Returns each right as a question, with what it is for.
-    pub(super) fn access_questions(&self) -> Vec<(AccessRequest, &'static str)> {
-        let mut questions = Vec::new();
+    /// Returns the access reviews that ask for each right, with the reason for the right.
+    pub(super) fn access_reviews(&self) -> Vec<(AccessRequest, &'static str)> {
+        let mut reviews = Vec::new();
         for ((right_scope, subject), verbs) in &self.all {
             for (verb, why) in verbs {
-                questions.extend(
+                reviews.extend(
                     access_requests(right_scope, subject, verb).into_iter().map(|access| (access, *why)),
                 );
             }
         }
-        questions
+        reviews
     }
 
     /// Returns the rights among these to which a question was answered with no.

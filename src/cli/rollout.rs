@@ -177,8 +177,8 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, RolloutState)
     let mut lines = Vec::new();
     let mut states = Vec::new();
     let (mut inventory_ids, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
-    for (source, _) in session.cluster.list_inventories(&session.system).await? {
-        let set = inventory_id_of(&session.system, &source);
+    for (source, _) in session.cluster.list_inventories(&session.inventory_namespace).await? {
+        let set = inventory_id_of(&session.inventory_namespace, &source);
         inventory_ids.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);

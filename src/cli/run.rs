@@ -153,7 +153,7 @@ async fn follow(
     let namespace = config.namespace.clone();
     let events = daemon::write_events(cluster.clone(), share.lease_terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
-    let silence = report_silence(service.clone(), cluster.call_metrics().silence_receiver());
+    let silence = report_silence(service.clone(), cluster.call_metrics().unreachable_since());
     let _silence = AbortOnDropHandle::new(tokio::spawn(silence));
     let daemon = Daemon {
         invocation: typed,

@@ -15,7 +15,7 @@ use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
-use crate::input::VariableUse;
+use crate::input::VariableMode;
 use crate::object::ErrorClass;
 use crate::source::{self, Source};
 
@@ -213,7 +213,7 @@ fn setup(config: &SourceConfig, location: String, files: SourceFiles) -> SourceS
         namespace: config.namespace.clone(),
         allow: config.allow.clone().into(),
         account: config.service_account.as_ref().map(|name| name.as_str().into()),
-        variables: VariableUse::of(config.substitution.as_ref()),
+        variables: VariableMode::of(config.substitution.as_ref()),
         decrypter: identities::of_source(config),
         namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,

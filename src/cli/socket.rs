@@ -30,7 +30,7 @@ pub(super) struct DaemonSocket {
 /// The reason for a missing answer.
 #[derive(Debug)]
 pub(super) enum SocketError {
-    /// Nobody listens there, or nobody may ask.
+    /// Nobody listens there, nobody may ask, or the answer is broken.
     Unreachable {
         /// The path of the socket.
         path: PathBuf,
@@ -64,56 +64,53 @@ impl DaemonSocket {
         &self.path
     }
 
-    /// Asks for a page, and reads it.
-    pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, SocketError> {
-        let text = self.get(page).await?;
+    /// Asks for a path, and reads the answer.
+    pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, SocketError> {
+        let text = self.get(path).await?;
         serde_json::from_str(&text).map_err(|error| {
-            self.broken_answer_error(&format!(
-                "{page} is in no form that this version of rhumb knows: {error}"
-            ))
+            self.unreachable_error(&format!("{path} is in no form that this version of rhumb knows: {error}"))
         })
     }
 
-    /// Asks for a page as it is.
-    pub(super) async fn get(&self, page: &str) -> Result<String, SocketError> {
-        let answer =
-            async { text(self.open(page).await?).await.map_err(|why| self.broken_answer_error(&why)) };
+    /// Asks for a path, and returns the answer as it is.
+    pub(super) async fn get(&self, path: &str) -> Result<String, SocketError> {
+        let answer = async { text(self.open(path).await?).await.map_err(|why| self.unreachable_error(&why)) };
         tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(self.no_answer_error()))
     }
 
-    /// Asks for a page that may go on for ever.
-    pub(super) async fn open(&self, page: &str) -> Result<Body, SocketError> {
+    /// Asks for a path whose answer may go on for ever.
+    pub(super) async fn open(&self, path: &str) -> Result<Body, SocketError> {
         let answer = async {
-            let (code, body) = self.request(page).await?;
+            let (code, body) = self.request(path).await?;
             if code == 200 {
                 return Ok(body);
             }
-            let text = text(body).await.map_err(|why| self.broken_answer_error(&why))?;
+            let text = text(body).await.map_err(|why| self.unreachable_error(&why))?;
             Err(SocketError::Refused(message(&text)))
         };
         tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(self.no_answer_error()))
     }
 
-    async fn request(&self, page: &str) -> Result<(u16, Body), SocketError> {
-        let refused = |error: io::Error| self.broken_answer_error(&os_message(&error));
-        let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
-        let broken = |error: hyper::Error| self.broken_answer_error(&error.to_string());
+    async fn request(&self, path: &str) -> Result<(u16, Body), SocketError> {
+        let not_connected = |error: io::Error| self.unreachable_error(&os_message(&error));
+        let stream = UnixStream::connect(&self.path).await.map_err(not_connected)?;
+        let broken = |error: hyper::Error| self.unreachable_error(&error.to_string());
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection);
-        let request = Request::get(page).header(header::HOST, "rhumb").body(Body::empty());
-        let request = request.map_err(|error| self.broken_answer_error(&error.to_string()))?;
+        let request = Request::get(path).header(header::HOST, "rhumb").body(Body::empty());
+        let request = request.map_err(|error| self.unreachable_error(&error.to_string()))?;
         let response = sender.send_request(request).await.map_err(broken)?;
         Ok((response.status().as_u16(), Body::new(response.into_body())))
     }
 
     fn no_answer_error(&self) -> SocketError {
-        self.broken_answer_error(&format!(
+        self.unreachable_error(&format!(
             "it accepts connections, but does not answer within {} s",
             ANSWER_TIMEOUT.as_secs()
         ))
     }
 
-    fn broken_answer_error(&self, why: &str) -> SocketError {
+    fn unreachable_error(&self, why: &str) -> SocketError {
         SocketError::Unreachable { path: self.path.clone(), why: why.to_owned() }
     }
 }

@@ -9,7 +9,7 @@ use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, exit, identities, session};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
-use crate::input::VariableUse;
+use crate::input::VariableMode;
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
 use crate::source::{self, Source, VerificationRecord};
@@ -69,7 +69,7 @@ pub(super) fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, Comma
                 newest,
                 path.as_str(),
                 &decrypter,
-                VariableUse::of(source.substitution.as_ref()),
+                VariableMode::of(source.substitution.as_ref()),
             )
             .await
         }),

@@ -1,4 +1,4 @@
-//! The objects and sources that commands about running things speak of, as the cluster shows them.
+//! The objects and sources that a command names, as the cluster shows them.
 
 use crate::object::annotations;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub(super) struct ClusterSession {
     pub(super) cluster: Cluster,
     pub(super) kinds: KindTable,
     /// The namespace of the inventories.
-    pub(super) system: String,
+    pub(super) inventory_namespace: String,
     /// The namespace of objects that name none.
     namespace: String,
-    /// The source of objects, for who may not list all of them.
-    named: Option<String>,
+    /// The source of the objects, for users who may not list all sources.
+    source_hint: Option<String>,
 }
 
 /// One managed object with its source.
@@ -52,19 +52,25 @@ impl ClusterSession {
         let cluster = session::connect(config).await?;
         let kinds = cluster.discover().await?;
         let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
-        Ok(Self { kinds, system: config.namespace.clone(), namespace, named: None, cluster })
+        Ok(Self {
+            kinds,
+            inventory_namespace: config.namespace.clone(),
+            namespace,
+            source_hint: None,
+            cluster,
+        })
     }
 
     /// Names the source of an object, for users who may not list all sources.
-    pub(super) fn with_source_hint(self, named: Option<String>) -> Self {
-        Self { named, ..self }
+    pub(super) fn with_source_hint(self, source_hint: Option<String>) -> Self {
+        Self { source_hint, ..self }
     }
 
     /// Returns the sources that an object may be of.
     pub(super) async fn candidate_sources(&self) -> Result<Vec<(String, InventoryObject)>, CommandError> {
-        match (self.cluster.list_inventories(&self.system).await, &self.named) {
-            (Err(error), Some(named)) if error.class() == ErrorClass::Forbidden => {
-                Ok(vec![(named.clone(), self.read_inventory(named).await?)])
+        match (self.cluster.list_inventories(&self.inventory_namespace).await, &self.source_hint) {
+            (Err(error), Some(source)) if error.class() == ErrorClass::Forbidden => {
+                Ok(vec![(source.clone(), self.read_inventory(source).await?)])
             }
             (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
                 .hint("without the right to list all sources, name the source of the object: --source NAME")),
@@ -121,20 +127,23 @@ impl ClusterSession {
             return Err(CommandError::new(ErrorClass::Config, format!("there is no {id}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
-        let set = text_at(&object, &["metadata", "labels", PART_OF]);
+        let applyset_id = text_at(&object, &["metadata", "labels", PART_OF]);
         let mut inventories = self.candidate_sources().await?;
-        let sets: Vec<Arc<str>> =
-            inventories.iter().map(|(name, _)| inventory_id_of(&self.system, name).into()).collect();
-        let labelled = sets.iter().position(|one| **one == *set);
+        let applyset_ids: Vec<Arc<str>> = inventories
+            .iter()
+            .map(|(name, _)| inventory_id_of(&self.inventory_namespace, name).into())
+            .collect();
+        let labelled = applyset_ids.iter().position(|one| **one == *applyset_id);
         // Somebody may have taken the label off.
-        let live = self.cluster.decode_view(&kind, &object).filter(|_| set.is_empty());
+        let live = self.cluster.decode_view(&kind, &object).filter(|_| applyset_id.is_empty());
         let found = match (labelled, &live) {
-            (None, Some(live)) => cluster_status::source_by_seal(self, &id, live, &sets).await,
+            (None, Some(live)) => cluster_status::source_by_seal(self, &id, live, &applyset_ids).await,
             _ => labelled,
         };
         let inventory = found.map(|found| inventories.swap_remove(found));
         let Some((source, inventory)) = inventory else {
-            let message = format!("{id} is in no source whose ConfigMap is in namespace {}", self.system);
+            let message =
+                format!("{id} is in no source whose ConfigMap is in namespace {}", self.inventory_namespace);
             return Err(CommandError::new(ErrorClass::Config, message).hint(
                 "only what rhumb manages takes its orders; name another namespace with --system-namespace",
             ));
@@ -144,8 +153,9 @@ impl ClusterSession {
 
     /// Reads the inventory of a source.
     pub(super) async fn read_inventory(&self, source: &str) -> Result<InventoryObject, CommandError> {
-        self.cluster.read_inventory(&self.system, source).await?.ok_or_else(|| {
-            let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);
+        self.cluster.read_inventory(&self.inventory_namespace, source).await?.ok_or_else(|| {
+            let message =
+                format!("there is no source {source}: no ConfigMap {}/{source}", self.inventory_namespace);
             CommandError::new(ErrorClass::Config, message)
         })
     }

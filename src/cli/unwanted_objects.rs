@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::rights::{Reach, Rights, SourceAccess};
+use super::rights::{Rights, SourceAccess, WatchedNamespaces};
 use super::session::{acting_cluster, retry_when_throttled};
 use crate::cluster::{
     Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedKind, ServedScope,
@@ -83,12 +83,12 @@ impl RemainingObjectSearch<'_> {
                 )));
             }
         };
-        let reach = Reach::of(self.source);
+        let watched = WatchedNamespaces::of(self.source);
         let scope = served.scope.into();
         if !is_declared {
-            rights.add_remaining_kind(&reach, scope, kind, &served.plural);
+            rights.add_remaining_kind(&watched, scope, kind, &served.plural);
         }
-        for namespace in reach.list_namespaces(scope) {
+        for namespace in watched.list_namespaces(scope) {
             self.list(&served, namespace.as_ref(), is_declared, rights).await?;
         }
         Ok(None)
@@ -105,22 +105,22 @@ impl RemainingObjectSearch<'_> {
         let kind = &served.gvk.group_kind();
         let wanted: BTreeSet<&ObjectId> = self.wanted_objects.iter().map(|object| &object.id).collect();
         let selector = ListSelector::members_of(&[self.inventory_id.clone()].into(), namespace);
-        let conduct = SourceAccess::of(self.source);
+        let access = SourceAccess::of(self.source);
         match retry_when_throttled(|| self.cluster.list(served, &selector)).await {
             Ok(members) => {
                 for (id, live) in &members {
                     if live.owner == ObjectOwner::Ours(self.inventory_id.clone()) && !wanted.contains(id) {
-                        rights.add_remaining(conduct, kind, &served.plural, id.namespace());
+                        rights.add_remaining(access, kind, &served.plural, id.namespace());
                     }
                 }
             }
             // Where they are is not known, so it is wherever the source has anything.
             Err(error) if error.class() == ErrorClass::Forbidden && !is_declared => match served.scope {
-                ServedScope::Cluster => rights.add_remaining(conduct, kind, &served.plural, None),
+                ServedScope::Cluster => rights.add_remaining(access, kind, &served.plural, None),
                 ServedScope::Namespaced => {
                     let is_there = |name: &&String| namespace.is_none_or(|one| **one == **name);
                     for name in self.inventory.namespaces.iter().filter(is_there) {
-                        rights.add_remaining(conduct, kind, &served.plural, Some(name));
+                        rights.add_remaining(access, kind, &served.plural, Some(name));
                     }
                 }
             },

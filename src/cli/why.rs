@@ -250,7 +250,8 @@ async fn plan_of_source(
     }
     let state = session::state(&config, &session.cluster).await?;
     let setup = session::one_shot_source(&session::only_source(&config)?, &state, &session.cluster).await?;
-    Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
+    Ok(Box::pin(daemon::preview_of(&session.cluster, &session.inventory_namespace, setup, found.id()))
+        .await?)
 }
 
 /// Returns where the object is in the source, and whether that asks for something else than

@@ -281,7 +281,7 @@ impl<P: WireDecoder> InformerTask<P> {
         self.decoder.sweep();
         loop {
             let ended = self.follow(&mut version, watch.take()).await?;
-            self.cluster.call_metrics().watch_restarted(&self.listing.kind.to_string());
+            self.cluster.call_metrics().record_watch_restart(&self.listing.kind.to_string());
             match ended {
                 WatchEnd::Resume => {}
                 WatchEnd::Relist => return Ok(()),

@@ -24,7 +24,7 @@ pub(crate) fn later_writers(object: &Value) -> Option<String> {
     fields::later_writers(object, [FIELD_MANAGER, CLI_FIELD_MANAGER])
 }
 
-/// The target of an annotation.
+/// The annotation target: the metadata that an annotation is put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnotationTarget {
     /// The annotations of the object.

@@ -259,7 +259,7 @@ fn skim_object(raw: &RawObject<'_>, meta: &ObjectMetadata<'_>) -> Value {
     Value::Object(tree)
 }
 
-/// The target of an autoscaler.
+/// The scale target of an autoscaler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaleTarget {
     /// The workload.

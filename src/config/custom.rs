@@ -59,8 +59,6 @@ pub struct CustomSourcePolicy {
     /// The service accounts that they may name, besides that one; none for all as which rhumb may
     /// act.
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
-    /// The programs that render each, and their sandbox.
-    pub renderers: RendererConfig,
     /// The charts of servers that each may use.
     pub fetch: FetchConfig,
 }
@@ -135,11 +133,6 @@ impl CustomSourcePolicy {
                     .to_owned(),
             ),
         }
-    }
-
-    /// Returns the same whose sources are rendered so.
-    pub(super) fn with_renderers(self, renderers: &RendererConfig) -> Self {
-        Self { renderers: renderers.clone(), ..self }
     }
 
     /// Returns why an object that holds variables is not read: whoever may write a Source would
@@ -273,7 +266,6 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             verify,
             default_service_account: all.default_service_account,
             service_accounts: all.service_accounts,
-            renderers: RendererConfig::default(),
             fetch: all.fetch.of_custom_sources(),
         })
     }
@@ -507,20 +499,19 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
         .map_err(|error| mask_likely_secrets(&error.to_string()))?;
     match allowed.refusal(&config.location).or_else(|| allowed.holder_refusal(&config)) {
         Some(why) => Err(why),
-        None => {
-            Ok(SourceConfig { renderers: allowed.renderers.clone(), fetch: allowed.fetch.clone(), ..config })
-        }
+        None => Ok(SourceConfig { fetch: allowed.fetch.clone(), ..config }),
     }
 }
 
 impl super::Config {
-    /// Returns the configuration with the sources in the cluster beside its own. A name in both is
-    /// the file's.
+    /// Returns the configuration with the sources in the cluster beside its own. All are rendered by
+    /// its programs. A name in both is the file's.
     #[must_use]
     pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();
         let configs = custom.iter().filter(|custom| !self.has_source(&custom.name));
-        joined.sources.extend(configs.filter_map(CustomSource::followed_config));
+        let rendered = |source| SourceConfig { renderers: self.renderers.clone(), ..source };
+        joined.sources.extend(configs.filter_map(CustomSource::followed_config).map(rendered));
         joined
     }
 

@@ -151,7 +151,7 @@ impl ConfigFileReader<'_> {
             resync: document.resync,
             budget: document.budget,
             leases: document.leases,
-            custom_sources: document.custom_sources.resolve(self.environment).with_renderers(&renderers),
+            custom_sources: document.custom_sources.resolve(self.environment),
             serve: document.serve.resolve(self.environment),
             notify: self.notify,
             sources: self.sources.into_iter().map(rendered).collect(),

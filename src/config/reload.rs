@@ -19,6 +19,8 @@ pub(crate) enum ConfigChange {
     Budget,
     /// Others are notified of what happens.
     Notify,
+    /// Other programs render the sources, or their sandbox is another one.
+    Renderers,
     /// This key can only take effect in a new process.
     Restart(&'static str),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for ConfigChange {
             Self::Resync => f.write_str("resync has changed"),
             Self::Budget => f.write_str("the budget has changed"),
             Self::Notify => f.write_str("notify has changed"),
+            Self::Renderers => f.write_str("programs or sandbox has changed"),
             Self::Restart(key) => write!(f, "{key} takes a new process"),
         }
     }
@@ -69,6 +72,7 @@ pub(crate) fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
         (old.connection.api == new.connection.api, ConfigChange::Restart("api")),
         (old.budget == new.budget, ConfigChange::Budget),
         (old.notify == new.notify, ConfigChange::Notify),
+        (old.renderers == new.renderers, ConfigChange::Renderers),
         (old.leases == new.leases, ConfigChange::Restart("leases")),
         (followed(old) == followed(new), ConfigChange::Restart("customSources")),
         (old.serve == new.serve, ConfigChange::Restart("serve")),

@@ -123,7 +123,7 @@ fn spec() -> Value {
                 "description": "The most that may be pruned without a person's confirmation: a count (10), a percentage (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
-            "pruneDelay": matching(DURATION_PATTERN, "The time in which other sources of the cluster may take over an object that this one drops, before it is deleted. It applies where there are other sources. Left out: 30s."),
+            "pruneDelay": matching(DURATION_PATTERN, "The time in which other sources of the cluster may take over an object that this one drops, before it is deleted. It applies where there are other sources, and to a source of one folder of a repository. Left out: 30s."),
             "budget": narrowing(),
             "observe": switch("Decides everything and writes nothing. Left out: false."),
             "deletionPolicy": one_of(
@@ -279,7 +279,7 @@ fn status() -> Value {
         "type": "object",
         "properties": {
             "observedGeneration": { "type": "integer", "format": "int64" },
-            "revision": text("The revision in force."),
+            "revision": text("The newest revision that was read."),
             "objects": { "type": "integer", "description": "The number of its objects." },
             "phases": {
                 "type": "object",

@@ -121,7 +121,7 @@ pub struct SubstitutionConfig {
     pub from: Vec<VariableHolder>,
 }
 
-/// An object that holds variables.
+/// A variable holder: a `ConfigMap` or Secret whose data are variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableHolder {
     /// Its kind.

@@ -437,6 +437,7 @@ fn a_reload_tells_what_it_takes() {
     let to = Recipient::Slack { url: "u".into() };
     let slack = NotifyConfig { to, sources: Vec::new(), on: NotificationEvent::ALL.into() };
     check(|new| new.notify.push(slack.clone()), &[ConfigChange::Notify]);
+    check(|new| new.renderers.sandbox = SandboxMode::Seccomp, &[ConfigChange::Renderers]);
     check(|new| new.connection.api.qps = 9, &[ConfigChange::Restart("api")]);
     check(|new| new.namespace.push('2'), &[ConfigChange::Restart("namespace")]);
     check(|new| new.connection.context = None, &[ConfigChange::Restart("context")]);
@@ -457,18 +458,36 @@ fn a_reload_tells_what_it_takes() {
 
 #[test]
 fn only_a_policy_that_follows_sources_takes_a_new_process() {
-    let policy = |follow, sandbox| {
+    let policy = |follow, account: &str| {
         let mut config = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
         config.custom_sources.follow = follow;
-        config.custom_sources.renderers.sandbox = sandbox;
+        config.custom_sources.default_service_account = Some(account.parse().unwrap());
         config
     };
     let (none, remote) = (custom::CustomSources::None, custom::CustomSources::Remote);
-    let [closed, other] = [SandboxMode::Full, SandboxMode::Seccomp].map(|mode| policy(none, mode));
+    let [closed, other] = ["team-a", "team-b"].map(|account| policy(none, account));
     assert_eq!(differences(&closed, &other), []);
-    let [open, changed] = [SandboxMode::Full, SandboxMode::Seccomp].map(|mode| policy(remote, mode));
+    let [open, changed] = ["team-a", "team-b"].map(|account| policy(remote, account));
     for (old, new) in [(&closed, &open), (&open, &closed), (&open, &changed)] {
         assert_eq!(differences(old, new), [ConfigChange::Restart("customSources")]);
+    }
+}
+
+#[test]
+fn changed_programs_take_no_new_process_for_sources_in_the_cluster() {
+    let open = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\ncustomSources: remote\n";
+    let config = |keys: &str| read("rhumb.yaml", &format!("{open}{keys}"), &environment()).unwrap();
+    let before = config("");
+    let programs = config("programs: {helm: /opt/helm}");
+    let sandbox = config("sandbox: seccomp");
+    let object = serde_json::json!({
+        "metadata": { "name": "shop" }, "spec": { "git": { "url": "https://a.example/shop" } },
+    });
+    for newer in [programs, sandbox] {
+        assert_eq!(differences(&before, &newer), [ConfigChange::Renderers]);
+        let custom = custom::CustomSource::read(object.clone(), &before.custom_sources).unwrap();
+        let joined = newer.with_custom_sources(&[custom]);
+        assert_eq!(joined.sources[0].renderers, newer.renderers);
     }
 }
 

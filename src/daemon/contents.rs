@@ -81,7 +81,7 @@ pub(super) struct ContentOrigin {
 /// Files that were parsed last, each with its size in bytes.
 type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 
-/// Bodies of the objects of all sources. Cheap to clone.
+/// The content store: bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,

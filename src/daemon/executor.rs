@@ -2,9 +2,9 @@
 //! `src/cluster/write.rs` sends it.
 //!
 //! Decides nothing about objects. It adapts the precondition of a write to the version that it
-//! read. After it reclaimed fields of kubectl, that is the uid alone. Two writes of its own may
-//! precede the apply: `take_rolling_update_ownership` and `take_replacing_members_ownership` of
-//! `src/cluster/`. After one of them it is the version of that write.
+//! read. Three writes of its own may precede the apply: `reclaim`, `take_rolling_update_ownership`
+//! and `take_replacing_members_ownership` of `src/cluster/`. After the first, which reclaims fields
+//! of kubectl, the precondition is the uid alone. After another one it is that write's version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -434,7 +434,7 @@ pub(super) enum InventoryNeed {
     Cleanup,
 }
 
-/// The inventory of one source.
+/// The inventory store: the inventory of one source, as it was read and is to be written.
 #[derive(Debug)]
 pub(super) struct InventoryStore {
     /// As last read.

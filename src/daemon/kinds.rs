@@ -484,7 +484,7 @@ enum VersionUse {
     Used,
 }
 
-/// The targets of the autoscalers.
+/// The scale targets of the autoscalers.
 #[derive(Debug, Default)]
 struct AutoscalerTargets {
     known: HashMap<ObjectId, ObjectId>,

@@ -11,7 +11,7 @@ use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SharedDesiredObject, SourceId,
     UnusableObject, check_annotations, check_variables,
 };
-use crate::input::{Decrypter, VariableUse, read_manifest};
+use crate::input::{Decrypter, VariableMode, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestFile};
 use crate::object::{Diagnostic, GroupKind, Gvk, NamespacedKind, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
@@ -30,7 +30,7 @@ pub(super) struct ReadSettings {
     /// The identities that open what is encrypted.
     pub(super) decrypter: Arc<Decrypter>,
     /// The values of `${NAME}` in its files.
-    pub(super) variables: VariableUse,
+    pub(super) variables: VariableMode,
     /// Texts that its objects share.
     pub(super) names: NameInterner,
 }
@@ -97,7 +97,7 @@ impl ReadSettings {
                 }
                 let object = &self.names.intern_object(object);
                 let mut misuse = check_annotations(object);
-                if self.variables == VariableUse::Literal {
+                if self.variables == VariableMode::Literal {
                     misuse.extend(check_variables(object));
                 }
                 match misuse.iter().find(|found| found.is_error()) {
@@ -228,7 +228,7 @@ mod tests {
             namespace: "shop".into(),
             allow: Arc::new(allow),
             decrypter: Arc::default(),
-            variables: VariableUse::Literal,
+            variables: VariableMode::Literal,
             names: NameInterner::default(),
         };
         let mut read =

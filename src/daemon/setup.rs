@@ -13,7 +13,7 @@ use crate::engine::{
     OptOutPolicy, PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceDeclaration, SourceLifecycle,
     SourceWrites, Uid,
 };
-use crate::input::{Decrypter, VariableUse};
+use crate::input::{Decrypter, VariableMode};
 use crate::source::{DiskSnapshot, Source};
 
 /// The place that a source's files are read from.
@@ -42,7 +42,7 @@ pub(crate) struct SourceSetup {
     /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
     /// The values of `${NAME}` in its files.
-    pub variables: VariableUse,
+    pub variables: VariableMode,
     /// The identities that open what it has encrypted.
     pub decrypter: Arc<Decrypter>,
     /// The namespaces in which it may have objects; none for all.

@@ -40,14 +40,14 @@ const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The kind of source that a status is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusTargetKind {
-    /// Its own.
+    /// The source in the cluster itself.
     ClusterSource,
-    /// Status targets of a source of the file with the same name: nothing of it is deleted for this
-    /// one.
+    /// A source of the file with the same name: none of its objects is deleted for the one in the
+    /// cluster.
     FileSource,
 }
 
-/// The status that this process reports for one of them.
+/// The status target: the status that this process reports for a source in the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusTarget {
     /// The incarnation that it is about: another one of the same name is begun with a loop of its

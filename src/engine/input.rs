@@ -1,4 +1,4 @@
-//! The door of the engine: each fact that the loop, a plan or a test hands over.
+//! The input of the engine: each fact that the loop, a plan or a test hands over.
 //!
 //! [`Engine::handle`] takes a fact, and marks the keys of the objects that it is about. The effects
 //! that follow are asked for after each batch: [`Engine::poll`] gives these keys too, and
@@ -75,7 +75,7 @@ pub(crate) enum Input {
     Discovered { gvk: Gvk, availability: KindAvailability },
     /// The server does not have a kind, whoever watches for it.
     KindAbsent(GroupKind),
-    /// How an informer is doing.
+    /// The state of an informer.
     InformerState { listing: WatchScope, state: KindState },
     /// The objects that autoscalers target.
     Autoscaled(HashSet<ObjectId>),

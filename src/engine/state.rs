@@ -160,21 +160,22 @@ impl Engine {
     /// Takes over a reading of a source.
     pub(super) fn set_reading(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
-        let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
+        let (first, mut changed) = (state.head.is_none(), BTreeSet::new());
         for (file, mut facts) in reading.files {
             if let Some(facts) = &mut facts {
                 self.objects.share_ids(facts);
             }
-            touched.extend(state.manifests.replace(&file, facts));
+            changed.extend(state.manifests.replace(&file, facts));
         }
-        let doubt =
+        let incomplete_reason =
             state.manifests.first_unreadable_file().map(|file| format!("{file} is not understood").into());
-        let before = std::mem::replace(&mut state.incomplete_reason, reading.incomplete_reason.or(doubt));
+        let before =
+            std::mem::replace(&mut state.incomplete_reason, reading.incomplete_reason.or(incomplete_reason));
         (state.refused, state.warnings) = (reading.refused, reading.warnings);
         let is_by_roots = !state.manifests.has_unreadable_plain_file();
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
-        let is_doubt_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
-        if is_doubt_new || before.is_some() && state.incomplete_reason.is_none() {
+        let is_unrendered_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
+        if is_unrendered_new || before.is_some() && state.incomplete_reason.is_none() {
             let unwanted = self.objects.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
             self.objects.wakes.mark_each(unwanted.map(|(id, _)| id.clone()));
         }
@@ -183,7 +184,7 @@ impl Engine {
             self.objects.wakes.mark_each(state.waves.values().flatten().cloned());
             state.head = reading.revision;
             if let (Some(revision), Some(authored), false) =
-                (&state.head, reading.authored, touched.is_empty())
+                (&state.head, reading.authored, changed.is_empty())
             {
                 authors::note(&mut state.authors, revision, authored);
             }
@@ -191,7 +192,7 @@ impl Engine {
             self.track_moves(source);
             self.begin_slowly();
         }
-        for id in &touched {
+        for id in &changed {
             self.recompute_target(source, id);
         }
         if first {
@@ -201,7 +202,7 @@ impl Engine {
         self.apply_rejections(source);
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
-        if first || touched.iter().any(unwanted) {
+        if first || changed.iter().any(unwanted) {
             self.sources[source].last_removal = self.next_observation_number();
             self.sources[source].removed_at = self.rollouts.starts.now();
         }

@@ -48,7 +48,8 @@ const MAX_SILENCE: Duration = Duration::from_mins(2);
 /// The stack of a check: that of the threads which read in the daemon.
 const STACK_BYTES: usize = 2 << 20;
 
-/// One target: texts to begin with, words of the format, and how many inputs a plain run takes.
+/// One fuzz target: texts to begin with, words of the format, and how many inputs a plain run
+/// takes.
 pub(crate) struct FuzzTarget<'a> {
     /// The name, as it is printed.
     pub(crate) name: &'a str,

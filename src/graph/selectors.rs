@@ -10,7 +10,7 @@ use crate::object::{ObjectId, text_at, value_at};
 /// The label that a `StatefulSet` gives each of its pods: its own name, and the pod's ordinal.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
-/// The kind of object that a selector selects.
+/// The selector target: the kind of object that a selector selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum SelectorTarget {
     /// Pods: those of a template, or one that is by itself.

@@ -9,12 +9,12 @@
 //!
 //! **Invariant:** never fetches, never watches and knows no time.
 
-mod claim;
 mod crd;
 mod daemon_set;
 mod deployment;
 mod generic;
 mod job;
+mod persistent_volume_claim;
 mod pod;
 mod replica_set;
 mod signing;
@@ -107,7 +107,7 @@ pub(crate) fn of_kind(kind: &GroupKind, object: &Value) -> Health {
         ("", "Namespace") => small::namespace(&view),
         ("", "Node") => small::node(&view),
         ("", "PersistentVolume") => volume::of(&view),
-        ("", "PersistentVolumeClaim") => claim::of(&view),
+        ("", "PersistentVolumeClaim") => persistent_volume_claim::of(&view),
         ("", "Pod") => pod::of(&view),
         ("" | "apps", "ReplicationController" | "ReplicaSet") => replica_set::of(&view),
         ("", "Service") => small::service(&view),
@@ -142,7 +142,7 @@ pub(crate) fn is_finished(kind: &GroupKind, object: &Value) -> bool {
 /// (`WaitForFirstConsumer`). Dependents must not wait for it, because one of them may be that very
 /// pod.
 pub fn is_waiting_for_consumer(health: &Health) -> bool {
-    &*health.message == claim::WAITS_FOR_CONSUMER_MESSAGE
+    &*health.message == persistent_volume_claim::WAITS_FOR_CONSUMER_MESSAGE
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::paths;
 use super::plaintext_index::PlaintextIndex;
 use super::render_cipher::RECIPIENTS_KEY;
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_sealed, text_excerpt};
+use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_encrypted_value, text_excerpt};
 use super::tree::FileTree;
 use super::variable_seal::SealKeys;
 use crate::manifest::{PlacedValue, read_documents};
@@ -332,7 +332,7 @@ fn object_origin(object: &RenderedObject, closure: &Closure) -> ManifestOrigin {
 /// Returns whether a tree has an encrypted value. The reader of the output bounds its depth.
 fn has_sealed(value: &Value) -> bool {
     match value {
-        Value::String(text) => is_sealed(text),
+        Value::String(text) => is_encrypted_value(text),
         Value::Array(items) => items.iter().any(has_sealed),
         Value::Object(members) => members.values().any(has_sealed),
         _ => false,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::sops::{is_sealed, is_sealed_comment, text_excerpt};
+use super::sops::{is_encrypted_comment, is_encrypted_value, text_excerpt};
 use crate::fields::{FieldPath, PathElement};
 use crate::manifest::{ManifestFile, ManifestItem, PlacedNode, PlacedValue, TextPosition, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};
@@ -69,7 +69,7 @@ impl<'f> SealedPositions<'f> {
 /// are bounded.
 fn add_positions(value: &PlacedValue, positions: &mut HashMap<String, TextPosition>) {
     match &value.node {
-        PlacedNode::Scalar(Value::String(text)) if is_sealed(text) => {
+        PlacedNode::Scalar(Value::String(text)) if is_encrypted_value(text) => {
             positions.entry(text.clone()).or_insert(value.position);
         }
         PlacedNode::Scalar(_) => {}
@@ -214,7 +214,7 @@ impl ExposureReview<'_> {
         let hides = is_identity_hidden(sealed);
         self.lines.push((sealed.origin.line, hides));
         self.is_identity_hidden |= hides;
-        let is_hidden = |path: &&&[&str]| is_sealed(text_at(&sealed.body, path));
+        let is_hidden = |path: &&&[&str]| is_encrypted_value(text_at(&sealed.body, path));
         if let Some(path) = IDENTITY_PATHS.iter().find(is_hidden) {
             let value = crate::object::value_at(&sealed.body, path);
             self.found.push(self.encrypted_field(&FieldPath::of_keys(path), value, sealed));
@@ -251,7 +251,8 @@ fn is_same_object(one: &ManifestItem, other: &ManifestItem) -> bool {
 
 /// Returns whether it is encrypted which object it is, or not said.
 fn is_identity_hidden(sealed: &ManifestItem) -> bool {
-    sealed.name.is_empty() || IDENTITY_PATHS.iter().any(|path| is_sealed(text_at(&sealed.body, path)))
+    sealed.name.is_empty()
+        || IDENTITY_PATHS.iter().any(|path| is_encrypted_value(text_at(&sealed.body, path)))
 }
 
 fn wrong_kind(item: &ManifestItem) -> Diagnostic {
@@ -298,7 +299,7 @@ fn first_difference<'v>(
             })
         }
         (Value::Array(before), Value::Array(after)) => {
-            let is_comment = |item: &Value| item.as_str().is_some_and(is_sealed_comment);
+            let is_comment = |item: &Value| item.as_str().is_some_and(is_encrypted_comment);
             let before: Vec<&Value> = before.iter().filter(|item| !is_comment(item)).collect();
             if before.len() != after.len() {
                 return Some(sealed);

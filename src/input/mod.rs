@@ -76,5 +76,5 @@ pub(crate) use release_render::{ASSUMED_VERSION, HelmReleaseSettings};
 pub use render_host::RenderHost;
 pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};
-pub(crate) use substitution::VariableUse;
+pub(crate) use substitution::VariableMode;
 pub use tree::FileTree;

@@ -20,8 +20,8 @@ pub(super) struct SlotClient(u64);
 impl SlotClient {
     /// Returns one that is equal to no other.
     pub(super) fn new() -> Self {
-        static NEXT_FOLDER_NUMBER: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT_FOLDER_NUMBER.fetch_add(1, Ordering::Relaxed))
+        static NEXT_CLIENT_NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT_CLIENT_NUMBER.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::decryption::{Decrypter, is_key_missing};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::SEALED_PREFIX;
-use super::sops::is_sealed;
+use super::sops::is_encrypted_value;
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::SnapshotFile;
@@ -65,7 +65,7 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
 /// Returns whether an object has values that were encrypted or sealed, and are not open.
 pub(crate) fn has_sealed_values(body: &Value) -> bool {
     match body {
-        Value::String(text) => is_sealed(text) || text.starts_with(SEALED_PREFIX),
+        Value::String(text) => is_encrypted_value(text) || text.starts_with(SEALED_PREFIX),
         Value::Array(items) => items.iter().any(has_sealed_values),
         Value::Object(members) => members.values().any(has_sealed_values),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,

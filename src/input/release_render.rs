@@ -23,7 +23,7 @@ const MAX_RELEASE_NAME_CHARS: usize = 53;
 /// configured.
 pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 
-/// The settings of the charts of a source.
+/// The settings of the Helm releases of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HelmReleaseSettings {
     /// The name of the release; none for that of each chart's folder.

@@ -45,7 +45,7 @@ pub(super) enum SealFault {
     Code,
 }
 
-/// The key for the Secrets of one root.
+/// The key of render seals: for the Secrets of one root.
 pub(super) struct RootCipher {
     cipher: XChaCha20Poly1305,
     /// The key of the nonces, which follow from what is sealed: so no two values share one.

@@ -7,7 +7,7 @@
 use super::kustomize::Closure;
 use super::paths;
 use super::root_closure::{ClosureForm, RootClosure};
-use super::substitution::VariableUse;
+use super::substitution::VariableMode;
 use super::tree::FileTree;
 use crate::object::{NameWords, PossibleNames};
 use crate::source::{SourceError, TreeEntry};
@@ -28,7 +28,7 @@ const VARIABLE_START: &str = "${";
 /// Fails where the files cannot be read.
 pub(super) fn possible_names<T: FileTree>(
     root: &RootClosure,
-    variables: VariableUse,
+    variables: VariableMode,
     files: &T,
 ) -> Result<PossibleNames, SourceError> {
     let ClosureForm::Kustomize(closure, charts) = &root.form else { return Ok(PossibleNames::Any) };
@@ -55,7 +55,7 @@ pub(super) fn naming_folders(root: &RootClosure) -> Vec<String> {
 
 struct WordReader<'a, T> {
     files: &'a T,
-    variables: VariableUse,
+    variables: VariableMode,
     words: NameWords,
     count: usize,
     bytes: u64,
@@ -104,7 +104,7 @@ impl<T: FileTree> WordReader<'_, T> {
         let bytes = self.files.read(blob)?;
         let has_variable =
             || bytes.windows(VARIABLE_START.len()).any(|window| window == VARIABLE_START.as_bytes());
-        if self.variables == VariableUse::Substituted && has_variable() {
+        if self.variables == VariableMode::Substituted && has_variable() {
             return Ok(None);
         }
         Ok(self.add_path(path).and_then(|()| self.add_text(&bytes)))
@@ -132,7 +132,7 @@ mod tests {
     use crate::input::root_closure::ClosureSettings;
     use crate::input::roots::{RenderRoot, RootForm};
 
-    fn names(files: MemoryTree, form: RootForm, variables: VariableUse) -> PossibleNames {
+    fn names(files: MemoryTree, form: RootForm, variables: VariableMode) -> PossibleNames {
         let (releases, supply) = (HelmReleaseSettings::default(), MemorySupply::default());
         let settings = ClosureSettings { releases: &releases, supply: &supply, policy: PinPolicy::Strict };
         let root = RenderRoot { folder: "app".into(), form };
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn only_what_the_text_of_a_kustomization_rules_out_is_ruled_out() {
         let check = |files: MemoryTree, expected: &[(&str, bool)]| {
-            let names = names(files, RootForm::Kustomize, VariableUse::Literal);
+            let names = names(files, RootForm::Kustomize, VariableMode::Literal);
             for (name, possible) in expected {
                 assert_eq!(names.can_be_named(name), *possible, "{name} by {names:?}");
             }
@@ -184,10 +184,10 @@ mod tests {
         let gone =
             |files: &MemoryTree, form, variables| names(files.clone(), form, variables).can_be_named("gone");
         let files = app("resources: [own.yaml]\nnamePrefix: '${CLUSTER}-'\n");
-        assert!(gone(&files, RootForm::Kustomize, VariableUse::Substituted));
-        assert!(!gone(&files, RootForm::Kustomize, VariableUse::Literal));
-        assert!(!gone(&app("resources: [own.yaml]\n"), RootForm::Kustomize, VariableUse::Substituted));
+        assert!(gone(&files, RootForm::Kustomize, VariableMode::Substituted));
+        assert!(!gone(&files, RootForm::Kustomize, VariableMode::Literal));
+        assert!(!gone(&app("resources: [own.yaml]\n"), RootForm::Kustomize, VariableMode::Substituted));
         let chart = MemoryTree::new().file("app/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
-        assert!(gone(&chart, RootForm::Helm, VariableUse::Literal));
+        assert!(gone(&chart, RootForm::Helm, VariableMode::Literal));
     }
 }

@@ -34,7 +34,7 @@ use super::root_render::{
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableReading, VariableSettings, VariableUse};
+use super::substitution::{self, RevisionVariables, VariableMode, VariableReading, VariableSettings};
 use super::tree::FileTree;
 use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
@@ -305,7 +305,7 @@ impl SourceRenderer {
             programs.insert(program, self.find_program(program)?);
         }
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
-        let use_of_variables = VariableUse::of(variables);
+        let variable_mode = VariableMode::of(variables);
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
             let closure = Arc::new(closure);
             // The key of any other root does not depend on them.
@@ -316,14 +316,14 @@ impl SourceRenderer {
             match plan_root(root, start, closure.clone(), &programs, variables, pass.known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(mut outcome) => {
-                    add_possible_names(&mut outcome, &closure, use_of_variables, files)?;
+                    add_possible_names(&mut outcome, &closure, variable_mode, files)?;
                     done.insert(number, *outcome);
                 }
             }
         }
         let (count, start_time) = (jobs.len(), Instant::now());
         pass.order_jobs(&mut jobs);
-        done.extend(self.run_all(jobs, files, pass, use_of_variables)?);
+        done.extend(self.run_all(jobs, files, pass, variable_mode)?);
         if count > 0 {
             tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
         }
@@ -387,7 +387,7 @@ impl SourceRenderer {
         jobs: Vec<(usize, RootJob)>,
         files: &T,
         pass: &RenderPass<'_>,
-        variables: VariableUse,
+        variables: VariableMode,
     ) -> Result<Vec<(usize, JobOutcome)>, SourceError> {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
@@ -428,7 +428,7 @@ impl SourceRenderer {
 fn add_possible_names<T: FileTree>(
     done: &mut JobOutcome,
     closure: &RootClosure,
-    variables: VariableUse,
+    variables: VariableMode,
     files: &T,
 ) -> Result<(), SourceError> {
     if is_failure(&done.root) {

@@ -26,9 +26,9 @@ use crate::source::{
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
 
-/// The values of `${NAME}` in the files of a source.
+/// Indicates whether `${NAME}` in the files of a source is a variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum VariableUse {
+pub(crate) enum VariableMode {
     /// Nothing: it is probably meant for another tool.
     #[default]
     Literal,
@@ -36,7 +36,7 @@ pub(crate) enum VariableUse {
     Substituted,
 }
 
-impl VariableUse {
+impl VariableMode {
     /// Returns what it means in the files of a source with these variables.
     pub(crate) const fn of<T>(variables: Option<&T>) -> Self {
         match variables {
@@ -250,7 +250,7 @@ fn substitute_file(
         return same.clone();
     }
     let read = substitute(&file.path, bytes, table);
-    let is_faulty = |one: &super::variables::SubstitutedDocument| one.soundness == DocumentUsability::Faulty;
+    let is_faulty = |one: &super::variables::SubstitutedDocument| one.usability == DocumentUsability::Faulty;
     if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
         let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
         return refused(variables.explain(found));

@@ -17,7 +17,7 @@ use crate::manifest::read_documents;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::BlobId;
 
-/// The keys of the encrypted files from which variables were opened.
+/// The keys for render seals: of the encrypted files from which variables were opened.
 #[derive(Clone, Default)]
 pub(super) struct SealKeys {
     /// The secrets that seals follow from.

@@ -4,7 +4,8 @@
 //! adding. It is stingy: a key added many times before it is taken is processed once. Two workers
 //! never have one key: a key that is added while it is processed comes back when it is done.
 //!
-//! Its metrics ([`QueueMetrics`]) are client-go's too.
+//! Its metrics ([`QueueMetrics`]) are client-go's too, but for `workqueue_depth`: it also counts
+//! the keys that are being processed.
 //!
 //! **Invariant:** does not know what keys mean, and owns no clock: time is an argument.
 

@@ -33,7 +33,7 @@ impl EventReason {
     /// Returns the description of the event, as Markdown in full sentences.
     pub(crate) const fn description(self) -> &'static str {
         match self {
-            Self::RevisionRead => "Another revision of the source is in force.",
+            Self::RevisionRead => "Another revision of the source was read.",
             Self::RevisionSettled => "Everything that the revision asks for is applied and healthy.",
             Self::SourceIncomplete => {
                 "The newest state of the source could not be read completely. Nothing is pruned until it can."
@@ -185,7 +185,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "rhumb_apply_total",
         MetricType::Counter,
         &["action", "class"],
-        "Writes by action and outcome",
+        "Writes and dry runs by action and outcome",
     ),
     metric_descriptor(
         "rhumb_drift_repaired_total",
@@ -209,7 +209,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "rhumb_rollout_in_flight",
         MetricType::Gauge,
         &[],
-        "Workloads whose pods are being replaced",
+        "Slots of the budget that are taken, and one for each claim that cannot be read",
     ),
     metric_descriptor("rhumb_rollout_queue", MetricType::Gauge, &[], "Workloads that wait to be rolled out"),
     metric_descriptor("rhumb_budget_workloads", MetricType::Gauge, &[], "Workloads that may roll at a time"),
@@ -253,7 +253,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "rhumb_source_revision_info",
         MetricType::Gauge,
         &["source", "revision"],
-        "The revision in force; always 1",
+        "The newest revision that was read; always 1",
     ),
     metric_descriptor(
         "rhumb_source_complete",
@@ -323,7 +323,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "Requests and connections over HTTP that were not answered",
     ),
     metric_descriptor(
-        "rhumb_hooks_total",
+        "rhumb_webhooks_total",
         MetricType::Counter,
         &["source", "outcome"],
         "Webhooks by outcome",

@@ -72,7 +72,7 @@ struct WebhookLabels {
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointMetrics {
     unanswered: Family<RejectionLabels, Counter>,
-    hooks: Family<WebhookLabels, Counter>,
+    webhooks: Family<WebhookLabels, Counter>,
     /// The sources whose webhooks are counted.
     sources: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -82,7 +82,7 @@ impl Default for EndpointMetrics {
     /// an increase.
     fn default() -> Self {
         let endpoints =
-            Self { unanswered: Family::default(), hooks: Family::default(), sources: Arc::default() };
+            Self { unanswered: Family::default(), webhooks: Family::default(), sources: Arc::default() };
         for why in ["name", "site", "token", "connections"] {
             drop(endpoints.unanswered.get_or_create(&RejectionLabels { why }));
         }
@@ -108,7 +108,7 @@ impl EndpointMetrics {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         }
         let outcome = heard.label();
-        self.hooks
+        self.webhooks
             .get_or_create(&WebhookLabels {
                 source: source.unwrap_or(OTHER_SOURCE_LABEL).to_owned(),
                 outcome,
@@ -122,7 +122,7 @@ impl EndpointMetrics {
         counted.retain(|name| {
             let stays = sources.iter().any(|source| source.name == *name);
             for heard in WEBHOOK_OUTCOMES.into_iter().filter(|_| !stays) {
-                self.hooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.label() });
+                self.webhooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.label() });
             }
             stays
         });
@@ -131,6 +131,6 @@ impl EndpointMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let unanswered = "Requests and connections over HTTP that were not answered";
         registry.register("rhumb_http_refused", unanswered, self.unanswered.clone());
-        registry.register("rhumb_hooks", "Webhooks by outcome", self.hooks.clone());
+        registry.register("rhumb_webhooks", "Webhooks by outcome", self.webhooks.clone());
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct DaemonSummary {
 pub(crate) struct SourceSummary {
     /// Its name.
     pub name: Arc<str>,
-    /// The revision in force; none before the first read.
+    /// The newest revision that was read; none before the first read.
     pub revision: Option<Revision>,
     /// Indicates whether its newest state was incomplete.
     pub incomplete: bool,

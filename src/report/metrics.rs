@@ -160,7 +160,7 @@ impl Metrics {
     /// Returns the time since which the API server has not answered, where that is long enough to
     /// be reported.
     pub(crate) fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
-        let since = *self.calls.silence_receiver().borrow();
+        let since = *self.calls.unreachable_since().borrow();
         since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE_THRESHOLD)
     }
 
@@ -179,7 +179,7 @@ impl Metrics {
         }
     }
 
-    /// Counts the answer to a write: a class of error, or success.
+    /// Counts the answer to a write or dry run: a class of error, or success.
     pub(crate) fn record_write(&self, action: &'static str, class: Option<ErrorClass>) {
         let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
         self.writes.get_or_create(&WriteLabels { action, class }).inc();
@@ -233,7 +233,7 @@ impl Metrics {
         let mut registry = Registry::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         registry.register("rhumb_build", "The program", Info::new(version));
-        registry.register("rhumb_apply", "Writes by action and outcome", self.writes.clone());
+        registry.register("rhumb_apply", "Writes and dry runs by action and outcome", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
         let rollouts = "Rollouts that ended, by outcome";
@@ -309,7 +309,7 @@ fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
     let (rollout, process) = (&status.rollout, &status.process);
     gauge(
         "rhumb_rollout_in_flight",
-        "Workloads whose pods are being replaced",
+        "Slots of the budget that are taken, and one for each claim that cannot be read",
         rollout.workloads.used.into(),
     );
     gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as u64);
@@ -376,7 +376,7 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
         }
     }
     registry.register("rhumb_objects", "Objects of each source by phase", objects);
-    registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
+    registry.register("rhumb_source_revision_info", "The newest revision that was read; always 1", revisions);
     let complete = of(&|source| source.complete.into());
     registry.register("rhumb_source_complete", "1 if the newest state was read completely", complete);
     let findings = of(&|source| source.findings as u64);
@@ -485,7 +485,7 @@ mod tests {
     fn each_metric_is_described_as_it_is_shown() {
         let calls = CallMetrics::default();
         calls.record_call(&Method::GET, None, Duration::from_secs(1));
-        calls.watch_restarted("Pod");
+        calls.record_watch_restart("Pod");
         let metrics = Metrics::new(calls, queue::QueueMetrics::default());
         let endpoints = EndpointMetrics::default();
         endpoints.count_webhook(None, WebhookOutcome::Refused);

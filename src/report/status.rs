@@ -80,7 +80,7 @@ pub(crate) struct SourceStatus {
     pub name: String,
     /// The location without credentials.
     pub location: String,
-    /// The revision in force; none before the first read.
+    /// The newest revision that was read; none before the first read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// The revision's author, where it is a commit.
@@ -89,7 +89,7 @@ pub(crate) struct SourceStatus {
     /// The first line of the revision's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The time since which the revision is in force here, as far as this process knows.
+    /// The time at which this process first read the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The time of the last successful check.
@@ -264,7 +264,7 @@ pub(crate) struct ObjectStatus {
 /// The times of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceTimes {
-    /// The time since which its revision is in force.
+    /// The time at which this process first read its revision.
     pub since: Option<Timestamp>,
     /// The time of the last successful check.
     pub checked: Option<Timestamp>,

@@ -14,7 +14,6 @@ mod connections;
 mod error;
 mod events;
 mod guard;
-mod hook;
 mod listener;
 mod page;
 mod process;
@@ -24,17 +23,18 @@ mod session;
 mod slow_clients;
 mod socket;
 mod tls;
+mod webhook;
 
 /// The description of the HTTP API, as an `OpenAPI` document.
 pub(crate) const OPENAPI_DOCUMENT: &str = include_str!("openapi.json");
 
 pub(crate) use error::ServeError;
 pub(crate) use guard::RequestGuard;
-pub(crate) use hook::{UnservedSources, WebhookReceiver};
 pub(crate) use listener::{ListenEndpoint, serve_endpoint};
 pub(crate) use process::ProcessHandle;
 pub(crate) use routes::{RouteSet, router};
 pub(crate) use socket::bind;
+pub(crate) use webhook::{UnservedSources, WebhookReceiver};
 
 #[cfg(test)]
 mod openapi_tests;

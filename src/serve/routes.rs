@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::answer::{ErrorResponse, require_query};
 use super::events::{EventStreams, stream_events};
 use super::guard::{RequestGuard, check_request};
-use super::hook::{WebhookReceiver, answer_webhook};
 use super::page;
 use super::process::{ProcessHandle, wait_for_loop, wait_within};
+use super::webhook::{WebhookReceiver, answer_webhook};
 use crate::daemon::LoopQueries;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{
@@ -50,13 +50,13 @@ pub(crate) enum RouteSet {
 }
 
 /// Returns the routes of a listener.
-pub(crate) fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
+pub(crate) fn router(process: ProcessHandle, webhooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
         RouteSet::Guarded(guard) => question_routes(process.clone())
             .layer(from_fn_with_state((guard, process.endpoints.clone()), check_request)),
         RouteSet::Probes => return probe_routes(process).layer(from_fn(describe_response)),
     };
-    let heard = Router::new().route("/hook/{source}", any(answer_webhook)).with_state((hooks, process));
+    let heard = Router::new().route("/hook/{source}", any(answer_webhook)).with_state((webhooks, process));
     // Webhooks show by their signature who they are.
     questions.merge(heard).layer(from_fn(describe_response))
 }

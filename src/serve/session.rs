@@ -129,9 +129,9 @@ fn start_session(session: &str) -> Response {
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// Shows the form, with a word on what was wrong.
-pub(super) fn sign_in_form(status: StatusCode, word: &'static str) -> Response {
-    let page = include_str!("page/sign-in.html").replace("<!-- word -->", word);
+/// Returns the form, with a message about the error.
+pub(super) fn sign_in_form(status: StatusCode, message: &'static str) -> Response {
+    let page = include_str!("page/sign-in.html").replace("<!-- message -->", message);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CONTENT_SECURITY_POLICY, FORM_SECURITY_POLICY),

@@ -72,7 +72,7 @@ impl Drop for ChangeHints {
     }
 }
 
-/// The target of a watch.
+/// The watch target of a source: what its change hints are about.
 #[derive(Clone, Debug)]
 pub(super) enum HintTarget {
     /// The references of a repository; each change counts at once.

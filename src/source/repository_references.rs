@@ -26,7 +26,7 @@ const MAX_READ_REFERENCES: usize = 10_000;
 /// The references that each work tree has for itself.
 const OWN_PREFIXES: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
 
-/// The meaning of a name in a repository.
+/// The reference target: the meaning of a name in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamedTarget {
     /// The object that a reference leads to: a commit, or a tag that leads to one.

@@ -1,5 +1,7 @@
 //! The time at which a file that is gone from a folder counts as gone.
 //!
+//! This is the settle time of a source, and no word about the health of objects.
+//!
 //! A folder that is just being replaced, synchronised or mounted looks as if files had been
 //! deleted. So an absence must last; until then the revision keeps the file's last content.
 

@@ -38,7 +38,7 @@ const MAX_PACKS: usize = 50;
 /// The loose objects that may gather in one of 256 folders: about 4,000 in all.
 const MAX_LOOSE_OBJECTS: usize = 16;
 
-/// One source's own repository.
+/// The revision store: one source's own repository.
 #[derive(Clone, Debug)]
 pub(super) struct RevisionStore {
     folder: PathBuf,

@@ -21,7 +21,7 @@ pub(super) enum WatchDepth {
     Deep,
 }
 
-/// A folder to watch.
+/// The watch target of a subscription: a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchTarget {
     /// The path under which events are reported.
@@ -67,18 +67,18 @@ struct PooledInstance {
     instance: Arc<WatchInstance>,
     /// The device of what it watches.
     device: Option<u64>,
-    /// The targets of each subscription.
-    claims: BTreeMap<u64, Vec<WatchTarget>>,
+    /// The share of each subscription: its targets.
+    shares: BTreeMap<u64, Vec<WatchTarget>>,
 }
 
 impl PooledInstance {
     fn has_room_for(&self, targets: &[WatchTarget]) -> bool {
-        let mut claimed = self.claims.values().flatten();
-        claimed.all(|claim| !targets.iter().any(|target| target.is_conflicting_with(claim)))
+        let mut watched = self.shares.values().flatten();
+        watched.all(|one| !targets.iter().any(|target| target.is_conflicting_with(one)))
     }
 }
 
-/// One instance of inotify, and whom it reports to.
+/// One instance of inotify, and the sinks of its events.
 ///
 /// **Invariant:** no lock that a sink needs is held while the watcher is asked for anything: its
 /// thread answers, and calls the sinks.
@@ -125,7 +125,7 @@ impl WatchPool {
         targets: Vec<WatchTarget>,
         sink: FileEventHandler,
     ) -> notify::Result<WatchSubscription> {
-        let (instance, number) = self.claim(device, targets.clone())?;
+        let (instance, number) = self.subscribe(device, targets.clone())?;
         let subscription = WatchSubscription { pool: self.clone(), instance, number };
         let instance = &subscription.instance;
         unpoisoned(&instance.sinks).insert(number, sink);
@@ -143,7 +143,7 @@ impl WatchPool {
     }
 
     /// Finds an instance with room for these targets, or starts one.
-    fn claim(
+    fn subscribe(
         &self,
         device: Option<u64>,
         targets: Vec<WatchTarget>,
@@ -156,24 +156,24 @@ impl WatchPool {
             position
         } else {
             let instance = Arc::new(WatchInstance::start()?);
-            state.instances.push(PooledInstance { instance, device, claims: BTreeMap::new() });
+            state.instances.push(PooledInstance { instance, device, shares: BTreeMap::new() });
             state.instances.len() - 1
         };
         let pooled = &mut state.instances[position];
-        pooled.claims.insert(number, targets);
+        pooled.shares.insert(number, targets);
         Ok((pooled.instance.clone(), number))
     }
 
-    /// Gives up the claims of a subscription, and returns the paths that nobody else claims.
-    fn release(&self, instance: &Arc<WatchInstance>, number: u64) -> Vec<PathBuf> {
+    /// Ends the share of a subscription, and returns the paths that nobody else watches.
+    fn unsubscribe(&self, instance: &Arc<WatchInstance>, number: u64) -> Vec<PathBuf> {
         let mut state = unpoisoned(&self.0);
         let found = state.instances.iter().position(|pooled| Arc::ptr_eq(&pooled.instance, instance));
         let Some(position) = found else { return Vec::new() };
         let pooled = &mut state.instances[position];
-        let released = pooled.claims.remove(&number).unwrap_or_default();
-        let claimed = |path: &Path| pooled.claims.values().flatten().any(|claim| claim.path == path);
-        let free = released.into_iter().map(|target| target.path).filter(|path| !claimed(path)).collect();
-        if pooled.claims.is_empty() {
+        let ended = pooled.shares.remove(&number).unwrap_or_default();
+        let is_watched = |path: &Path| pooled.shares.values().flatten().any(|other| other.path == path);
+        let free = ended.into_iter().map(|target| target.path).filter(|path| !is_watched(path)).collect();
+        if pooled.shares.is_empty() {
             state.instances.swap_remove(position);
         }
         free
@@ -188,9 +188,10 @@ impl WatchPool {
 impl Drop for WatchSubscription {
     fn drop(&mut self) {
         unpoisoned(&self.instance.sinks).remove(&self.number);
-        // Before the release: who claims a path after it must watch it after this has ended.
+        // Locked before the share ends: a later subscription to one of its paths watches it after
+        // this has unwatched it.
         let mut watcher = unpoisoned(&self.instance.watcher);
-        for path in self.pool.release(&self.instance, self.number) {
+        for path in self.pool.unsubscribe(&self.instance, self.number) {
             // Fails where the folder is gone, and its watch with it.
             let _ = watcher.unwatch(&path);
         }

@@ -48,7 +48,7 @@ fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
     await_event(&site, web, &["Normal RolloutStarted 1: revision ", short, &author]);
     await_event(&site, web, &["Normal RolloutSucceeded 1: revision ", short, "is rolled out", &author]);
     await_event(&site, inventory, &["RolloutSucceeded 1: Deployment ", "/web: revision ", short]);
-    await_event(&site, inventory, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
+    await_event(&site, inventory, &["Normal RevisionRead 1: revision ", short, "was read, after "]);
     await_event(&site, inventory, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
     let expected = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];

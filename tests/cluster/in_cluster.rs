@@ -224,7 +224,7 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     await_ready(&api, &repo.head());
     // As by `kubectl exec` in the pod.
     let events = run(bare("events")).ends(0);
-    events.says(&["RevisionRead", "is in force"]);
+    events.says(&["RevisionRead", "was read"]);
     events.says(&["Created", "ConfigMap shop/env"]);
     // Sources in the cluster are checked too.
     let wrong = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "wrong"},

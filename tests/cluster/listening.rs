@@ -271,7 +271,7 @@ fn a_webhook_has_its_source_looked_at() {
     assert!(remote.connections() > asked);
     let counted = ask(port, "GET /metrics", "Host: localhost\r\n");
     for (source, outcome) in [(&*site.name, "taken"), (&*site.name, "refused"), ("other", "refused")] {
-        let line = format!("rhumb_hooks_total{{source=\"{source}\",outcome=\"{outcome}\"}} ");
+        let line = format!("rhumb_webhooks_total{{source=\"{source}\",outcome=\"{outcome}\"}} ");
         assert!(counted.contains(&line), "{line} is not in\n{counted}");
     }
     // Another secret counts at once, and the one before it no more.

@@ -11,7 +11,7 @@ fn notification(url: &str) -> Notification {
     Notification { url: UrlSource::Url(url.to_owned()), path: String::new(), token: None, body, status: None }
 }
 
-/// Returns the sender's reading of this answer.
+/// Returns the result of a delivery to a server that gives this answer.
 async fn answered(answer: &'static str) -> Result<(), DeliveryError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
@@ -25,25 +25,25 @@ async fn answered(answer: &'static str) -> Result<(), DeliveryError> {
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream
     });
-    let brought = NotificationClient::new().deliver(&notification(&url)).await;
+    let result = NotificationClient::new().deliver(&notification(&url)).await;
     server.await.unwrap();
-    brought
+    result
 }
 
 #[test]
-fn a_server_that_asks_for_a_rest_has_it() {
+fn a_delivery_waits_as_long_as_the_server_asks_for() {
     fn check(status: u16, headers: &[(&'static str, &str)], expected: Result<Option<u64>, ()>) {
         let now = "2026-10-21T07:28:00Z".parse().unwrap();
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        let rest = match delivery_result(StatusCode::from_u16(status).unwrap(), &map, now) {
-            Err(DeliveryError::Temporary { after, .. }) => Ok(after.map(|rest| rest.as_secs())),
+        let retry_after = match delivery_result(StatusCode::from_u16(status).unwrap(), &map, now) {
+            Err(DeliveryError::Temporary { after, .. }) => Ok(after.map(|delay| delay.as_secs())),
             Err(DeliveryError::Permanent(_)) => Err(()),
             Ok(()) => panic!("{status} is no success"),
         };
-        assert_eq!(rest, expected, "{status} {headers:?}");
+        assert_eq!(retry_after, expected, "{status} {headers:?}");
     }
     check(429, &[], Ok(None));
     check(429, &[("retry-after", "120")], Ok(Some(120)));
@@ -66,7 +66,7 @@ fn a_server_that_asks_for_a_rest_has_it() {
 }
 
 #[tokio::test]
-async fn a_rest_is_read_from_an_answer() {
+async fn the_time_to_wait_is_read_from_an_answer() {
     let limited = answered("HTTP/1.1 403 Forbidden\r\nretry-after: 60\r\ncontent-length: 0\r\n\r\n");
     let Err(DeliveryError::Temporary { after, why }) = limited.await else {
         panic!("it is no failure for good")
@@ -99,8 +99,8 @@ async fn a_server_that_never_answers_is_given_up() {
     assert_eq!(failed, DeliveryError::for_now("no answer within 10 s"));
 }
 
-/// Connects to a port where nobody listens any more, and to a name with a label that is too long
-/// for a certificate.
+/// Connects to a port where nobody listens any more, and to a name with a label of 64 characters:
+/// DNS takes 63.
 #[tokio::test]
 async fn a_host_that_is_not_there_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,5 @@
-//! The flags of commands that inspect a running daemon.
+//! The flags of commands that inspect a running daemon, and of `check`, `rbac` and `generate`,
+//! which ask none.
 
 use std::path::PathBuf;
 
@@ -75,7 +76,7 @@ pub(crate) struct CheckArgs {
     pub output: CheckOutput,
 }
 
-/// Form of what was checked.
+/// Output format of `rhumb check`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckOutput {
     /// A line for each finding, and the roles that are missing
@@ -149,7 +150,7 @@ pub(crate) struct TopArgs {
     pub socket: SocketArgs,
 }
 
-/// Form of what happened.
+/// Output format of `rhumb events`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsOutput {
     /// A line for each

@@ -53,13 +53,13 @@ pub(super) async fn check_permissions(
 ) {
     // An old server does not say who asks.
     let user = cluster.user().await.ok();
-    let (before, mut count) = (report.denied.len(), actors.own.access_questions().len());
+    let (before, mut count) = (report.denied.len(), actors.own.access_reviews().len());
     let own = CheckedAccount { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
     let mut all_answered = own.check_rights(user.as_deref().map(RoleSubject::of), report).await;
     for (account, rights) in actors.service_accounts(&config.namespace) {
         let (name, bound) = (rbac::account_role(config, &account), RoleSubject::for_account(&account));
         let acting = CheckedAccount { cluster: cluster.with_account(Some(account)), rights, name };
-        count += rights.access_questions().len();
+        count += rights.access_reviews().len();
         all_answered &= acting.check_rights(Some(bound), report).await;
     }
     if all_answered && report.denied.len() == before {
@@ -78,15 +78,15 @@ struct CheckedAccount<'a> {
 impl CheckedAccount<'_> {
     /// Reports what is not granted; returns whether the server has answered about all.
     async fn check_rights(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
-        let questions = self.rights.access_questions();
-        let count = questions.len();
+        let reviews = self.rights.access_reviews();
+        let count = reviews.len();
         let cluster = &self.cluster;
         let ask = |(access, why): (AccessRequest, &'static str)| async move {
             let verdict = retry_when_throttled(|| cluster.review_access(&access)).await?;
             Ok(DeniedAccess { access, why, account: cluster.account().cloned(), verdict })
         };
         let answers: Vec<Result<DeniedAccess, cluster::ClusterError>> =
-            stream::iter(questions).map(ask).buffered(CONCURRENT_REVIEWS).collect().await;
+            stream::iter(reviews).map(ask).buffered(CONCURRENT_REVIEWS).collect().await;
         let (mut answered, mut unanswered) = (Vec::new(), Vec::new());
         for answer in answers {
             match answer {

@@ -45,7 +45,7 @@ pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> 
     if found.is_empty() {
         return UnlabelledObjects { proven: Vec::new(), notes };
     }
-    let key = session.cluster.read_release_key(&session.system).await;
+    let key = session.cluster.read_release_key(&session.inventory_namespace).await;
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
@@ -70,7 +70,7 @@ pub(in crate::cli) async fn source_by_seal(
     inventory_ids: &[Arc<str>],
 ) -> Option<usize> {
     let annotation = live.unproven_release.as_deref()?;
-    let key = session.cluster.read_release_key(&session.system).await.ok()??;
+    let key = session.cluster.read_release_key(&session.inventory_namespace).await.ok()??;
     inventory_ids.iter().position(|inventory_id| key.is_proven(inventory_id, id, annotation))
 }
 

@@ -21,7 +21,7 @@ impl Rights {
         plural: PluralLookup<'_>,
     ) {
         let written =
-            holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, objects)| objects);
+            holdings.iter().filter(|(access, _)| access.is_writing()).flat_map(|(_, objects)| objects);
         for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
             let Some(right_scope) = self.add_chosen_parameters(binding) else { continue };

@@ -9,15 +9,15 @@ use crate::manifest::KindScope;
 
 /// The namespaces in which a source lists its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Reach {
+pub(in crate::cli) enum WatchedNamespaces {
     /// In the whole cluster.
     Cluster,
     /// In these namespaces, whether it has something there or not.
     Namespaces(BTreeSet<Arc<str>>),
 }
 
-impl Reach {
-    /// Returns the reach of a source.
+impl WatchedNamespaces {
+    /// Returns those of a source.
     pub(in crate::cli) fn of(source: &SourceConfig) -> Self {
         source.allow.namespaces.clone().map_or(Self::Cluster, Self::Namespaces)
     }
@@ -31,7 +31,7 @@ impl Reach {
         }
     }
 
-    /// Returns the same as places.
+    /// Returns the same as scopes of rights.
     pub(super) fn right_scopes(&self, scope: KindScope) -> Vec<RightScope> {
         let right_scope = |namespace: Option<Arc<str>>| {
             namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_string()))

@@ -24,18 +24,23 @@ fn lines(text: &str) -> Vec<String> {
     lines_of(SourceAccess::Prune, text)
 }
 
-fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
-    lines_within(conduct, &Reach::Cluster, text).0
+fn lines_of(access: SourceAccess, text: &str) -> Vec<String> {
+    lines_within(access, &WatchedNamespaces::Cluster, text).0
 }
 
-/// Does the same as [`lines`], with the namespaces that must be there before.
-fn lines_within(conduct: SourceAccess, watched: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
-    let mut rights = Rights::of_rhumb("rhumb-system", conduct);
+/// Returns the rights that a source with this access and these watches needs beside those of rhumb
+/// itself, and the namespaces that must be there before.
+fn lines_within(
+    access: SourceAccess,
+    watched: &WatchedNamespaces,
+    text: &str,
+) -> (Vec<String>, BTreeSet<String>) {
+    let mut rights = Rights::of_rhumb("rhumb-system", access);
     let own = rights.all.clone();
     let decoded = decoded(text);
     let own_names = defined_plurals(decoded.iter());
-    rights.add_source(conduct, watched, &decoded, &|kind| own_names.get(kind).cloned());
-    rights.add_bindings(&[(conduct, decoded)], &|_| None);
+    rights.add_source(access, watched, &decoded, &|kind| own_names.get(kind).cloned());
+    rights.add_bindings(&[(access, decoded)], &|_| None);
     (new_rights(&rights, &own), rights.namespaces)
 }
 
@@ -68,10 +73,10 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_shared_and_what_is_in_the_cluster_has_rights_of_its_own() {
+fn leases_and_sources_in_the_cluster_have_rights_of_their_own() {
     let mut rights = Rights::default();
     rights.add_leases("rhumb-system");
-    rights.add_customs("rhumb-system");
+    rights.add_source_resources("rhumb-system");
     let expected = [
         "rhumb-system leases.coordination.k8s.io create,delete,list,patch",
         "rhumb-system sources.rhumb.dev list,patch",
@@ -103,7 +108,7 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
     let manifests = "{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: \
                 {name: shop}}";
     let names = ["jobs", "shop"];
-    let watched = Reach::Namespaces(names.map(Arc::from).into());
+    let watched = WatchedNamespaces::Namespaces(names.map(Arc::from).into());
     let (lines, namespaces) = lines_within(SourceAccess::Prune, &watched, manifests);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
@@ -126,11 +131,11 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
 }
 
 #[test]
-fn whoever_writes_may_make_the_key_that_seals_and_whoever_looks_may_read_it() {
-    let check = |conduct, expected: &[&str]| {
-        let mut own = new_rights(&Rights::of_rhumb("rhumb-system", conduct), &BTreeMap::new());
+fn a_source_that_writes_may_create_the_key_and_one_that_observes_may_read_it() {
+    let check = |access, expected: &[&str]| {
+        let mut own = new_rights(&Rights::of_rhumb("rhumb-system", access), &BTreeMap::new());
         own.retain(|line| line.contains("secrets"));
-        assert_eq!(own, expected, "{conduct:?}");
+        assert_eq!(own, expected, "{access:?}");
     };
     let read = "rhumb-system secrets. get config-key.rhumb.dev";
     check(SourceAccess::Prune, &["rhumb-system secrets. create", read]);
@@ -170,7 +175,7 @@ fn only_what_pods_use_is_read_for_restarts() {
 }
 
 #[test]
-fn who_writes_policies_may_read_their_parameters() {
+fn a_writer_of_policies_may_read_their_parameters() {
     let policy = |kind: &str, rest: &str| {
         format!(
             "{{apiVersion: admissionregistration.k8s.io/v1, kind: {kind}, metadata: {{name: a}}, spec: {{{rest}}}}}"
@@ -199,7 +204,7 @@ fn who_writes_policies_may_read_their_parameters() {
         ] {
             assert_eq!(read(&[full_policy.clone(), bound(param)]), expected, "{param}");
         }
-        // Of what kind they are, only the policy says, in whichever source it is.
+        // Only the policy names the kind of the parameters, in whichever source it is.
         let lone = bound(", paramRef: {selector: {}}");
         assert_eq!(read(std::slice::from_ref(&lone)), [""; 0]);
         let (mut rights, lone) = (Rights::default(), decoded(&lone));
@@ -219,7 +224,7 @@ fn who_writes_policies_may_read_their_parameters() {
 }
 
 #[test]
-fn who_writes_a_bundle_of_trust_vouches_for_its_signer() {
+fn a_writer_of_cluster_trust_bundles_may_attest_for_their_signer() {
     let bundle = |spec: &str| {
         let all = lines(&format!(
             "{{apiVersion: certificates.k8s.io/v1beta1, kind: ClusterTrustBundle, metadata: {{name: a}}, spec: {{{spec}}}}}"
@@ -274,7 +279,7 @@ fn autoscalers_are_watched_for_whatever_sets_a_count() {
 }
 
 #[test]
-fn who_only_observes_has_no_right_that_changes_anything() {
+fn a_source_that_observes_has_no_right_to_change_anything() {
     let everything = [
         &workload(
             "StatefulSet",
@@ -288,10 +293,14 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
-    rights
-        .add_source(SourceAccess::Observe, &Reach::Cluster, &decoded(&everything.join("\n---\n")), &|_| None);
+    rights.add_source(
+        SourceAccess::Observe,
+        &WatchedNamespaces::Cluster,
+        &decoded(&everything.join("\n---\n")),
+        &|_| None,
+    );
     rights.add_remaining_kind(
-        &Reach::Cluster,
+        &WatchedNamespaces::Cluster,
         KindScope::Namespaced,
         &GroupKind::new("", "Service"),
         "services",
@@ -303,7 +312,7 @@ fn who_only_observes_has_no_right_that_changes_anything() {
 }
 
 #[test]
-fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
+fn a_source_without_prune_may_delete_only_objects_that_ask_for_recreation() {
     let map = |annotations: &str| {
         let text =
             format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, annotations: {annotations}}}}}");
@@ -319,10 +328,10 @@ fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
 }
 
 #[test]
-fn what_remains_is_defended_and_deleted_where_it_is() {
+fn objects_that_are_no_longer_wanted_have_rights_where_they_are() {
     let mut rights = Rights::default();
     let (thing, service) = (GroupKind::new("example.org", "Thing"), GroupKind::new("", "Service"));
-    rights.add_remaining_kind(&Reach::Cluster, KindScope::Namespaced, &thing, "things");
+    rights.add_remaining_kind(&WatchedNamespaces::Cluster, KindScope::Namespaced, &thing, "things");
     rights.add_remaining(SourceAccess::Prune, &thing, "things", None);
     rights.add_remaining(SourceAccess::Apply, &service, "services", Some("shop"));
     let expected = [
@@ -337,7 +346,7 @@ fn what_remains_is_defended_and_deleted_where_it_is() {
 }
 
 #[test]
-fn who_writes_roles_needs_what_they_grant() {
+fn a_writer_of_roles_needs_the_rights_that_they_grant() {
     let rbac = "apiVersion: rbac.authorization.k8s.io/v1";
     let role = format!(
         "{rbac}\nkind: Role\nmetadata: {{name: a}}\nrules:\n- {{apiGroups: [''], resources: [pods], verbs: [get]}}\n- \
@@ -420,18 +429,18 @@ fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them()
 }
 
 #[test]
-fn what_is_denied_is_lacking_and_nothing_else() {
+fn denied_rights_are_lacking_and_no_others() {
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
     let secret = decoded("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
-    rights.add_source(SourceAccess::Prune, &Reach::Cluster, &secret, &|_| None);
+    rights.add_source(SourceAccess::Prune, &WatchedNamespaces::Cluster, &secret, &|_| None);
     assert!(rights.denied_rights(&BTreeSet::new()).all.is_empty());
-    let questions = rights.access_questions();
-    let denied: BTreeSet<AccessRequest> = questions.iter().map(|(access, _)| access.clone()).collect();
+    let reviews = rights.access_reviews();
+    let denied: BTreeSet<AccessRequest> = reviews.iter().map(|(access, _)| access.clone()).collect();
     assert_eq!(rights.denied_rights(&denied), rights);
     for one in denied {
         let lacking = rights.denied_rights(&[one.clone()].into());
         let asked: Vec<AccessRequest> =
-            lacking.access_questions().into_iter().map(|(access, _)| access).collect();
+            lacking.access_reviews().into_iter().map(|(access, _)| access).collect();
         assert_eq!(asked, [one]);
     }
 }
@@ -441,7 +450,7 @@ fn rights_that_amount_to_the_whole_cluster_are_reported() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
-        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &decoded(text), &|_| None);
+        rights.add_source(SourceAccess::Prune, &WatchedNamespaces::Cluster, &decoded(text), &|_| None);
         let warnings: Vec<String> = rights.breadth_warnings().into_iter().collect();
         let fits = warnings.iter().zip(expected).all(|(warnings, part)| warnings.contains(part));
         assert!(fits && warnings.len() == expected.len(), "{text}: {warnings:#?}");

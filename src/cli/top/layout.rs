@@ -14,7 +14,7 @@ const MIN_PANE_LINES: u16 = 3;
 /// The first row and the height of each pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScreenLayout {
-    /// The rows of each pane, its title among them; none where it is not shown.
+    /// The first row and the height of each pane, with its title; no height where it is not shown.
     pub(super) panes: [(u16, u16); ALL_PANES.len()],
 }
 

@@ -173,7 +173,7 @@ impl ObservedPod {
     }
 }
 
-/// Everything that was seen of one workload.
+/// The workload store: everything that informers have shown of one workload.
 pub(super) struct WorkloadStore {
     controller: PodController,
     uid: Uid,

@@ -27,7 +27,7 @@ pub(in crate::daemon) struct ComparisonInput {
     variant: ApplyVariant,
 }
 
-/// The content to compare with.
+/// The comparison target: the content to compare with.
 enum ComparisonTarget {
     Content(SharedDesiredObject),
     /// No source asks for it.

@@ -172,7 +172,7 @@ impl Reconciler {
             state.note_new_revision(before);
             let words = head.as_ref().map_or_else(String::new, |head| head.short_name().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short_name()));
-            let message = format!("revision {words} is in force{from}");
+            let message = format!("revision {words} was read{from}");
             self.record_event(EventReason::RevisionRead, source, None, message, head.clone());
         }
         if let Some(why) = incomplete {

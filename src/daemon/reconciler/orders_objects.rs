@@ -20,7 +20,7 @@ const DELETIONS_BEFORE_WARNING: u32 = 3;
 /// The longest wait before an object is made anew that is deleted again and again.
 const MAX_RENEWAL_DELAY: Duration = Duration::from_mins(1);
 
-/// The orders object of one source.
+/// The order store: the orders object of one source, as it was last read.
 #[derive(Debug)]
 pub(super) struct OrderStore {
     /// As last read.

@@ -18,11 +18,11 @@ impl Reconciler {
                 let result = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;
                 let answer = match result {
                     Ok(()) => ScaleResult::Done,
-                    Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
+                    Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Conflict,
                     Err(error) if is_denied(&error) => {
-                        let lacks =
+                        let reason =
                             format!("the user may not patch replicasets/scale in namespace {namespace}");
-                        ScaleResult::Refused(lacks.into())
+                        ScaleResult::Refused(reason.into())
                     }
                     Err(error) => ScaleResult::Refused(error.reason().into()),
                 };

@@ -14,7 +14,7 @@ use super::super::manifest_facts::NameInterner;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
-use crate::input::VariableUse;
+use crate::input::VariableMode;
 use crate::object::{Diagnostic, RenderOrigin};
 use crate::source::{
     BlobId, FactUse, GitLocation, RemainingRenderWork, RenderRequest, RenderedContent, RenderedRoot,
@@ -79,7 +79,7 @@ impl SourceTaskFixture {
             namespace: "default".into(),
             allow: Arc::default(),
             decrypter: std::sync::Arc::default(),
-            variables: VariableUse::Literal,
+            variables: VariableMode::Literal,
             names: NameInterner::default(),
         };
         let (sink, events) = mpsc::channel(8);

@@ -313,7 +313,7 @@ impl Engine {
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
-        if state.is_lacking_roots_alone() { self.unrendered_doubt(source, id) } else { Some(why) }
+        if state.is_lacking_roots_alone() { self.unrendered_root_reason(source, id) } else { Some(why) }
     }
 
     /// Turns writes of a source that is only observed into a wait.

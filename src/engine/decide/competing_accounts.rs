@@ -14,8 +14,8 @@ use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
-/// The time after which another competitor is chosen. A blocker that goes away wakes no objects of
-/// other competitors, and no event reports that a server stopped failing.
+/// The time after which another source is chosen. A blocker that goes away wakes no objects of
+/// other competing sources, and no event reports that a server stopped failing.
 pub(in crate::engine) const COMPETITOR_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The objects that one right of an account covers.
@@ -47,8 +47,8 @@ impl Engine {
 
     /// Returns whether a source of the same account wants an object.
     pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
-        let mut competitors = self.objects.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
-        competitors.any(|(competitor, _)| self.has_common_account(source, *competitor))
+        let mut competing_sources = self.objects.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
+        competing_sources.any(|(other, _)| self.has_common_account(source, *other))
     }
 
     /// Returns whether the desired content of an object may delay the objects of a source. It may
@@ -91,9 +91,9 @@ impl Engine {
         if is_same || self.blockers.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
             return;
         }
-        let mut competitors = entry.targets.clone();
-        competitors.sort_by_key(|(source, _)| *source);
-        let chosen = competitors.iter().find(|(source, state)| self.can_begin(*source, state, id, now));
+        let mut competing_sources = entry.targets.clone();
+        competing_sources.sort_by_key(|(source, _)| *source);
+        let chosen = competing_sources.iter().find(|(source, state)| self.can_begin(*source, state, id, now));
         let chosen = chosen.map(|(source, _)| *source);
         if self.prefer_source(id, chosen) == OwnerChange::Changed {
             self.change_owner(id);

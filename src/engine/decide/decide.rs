@@ -36,7 +36,7 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
-use crate::engine::decide::repair::{decide_drift, defend, repair_pause};
+use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
@@ -205,7 +205,7 @@ pub(crate) fn decide_from_facts(input: &DecisionInput<'_>, now: Instant) -> Deci
             )
         }
         [(_, DesiredState::Unusable(unusable))] => {
-            defend(input, Reason::Unusable(unusable.reason.clone()), now)
+            enforce(input, Reason::Unusable(unusable.reason.clone()), now)
         }
         several => decide_contested(input, several, now),
     }
@@ -214,13 +214,13 @@ pub(crate) fn decide_from_facts(input: &DecisionInput<'_>, now: Instant) -> Deci
 /// Decides for several sources none of which has the object, and of which none may begin.
 fn decide_contested(
     input: &DecisionInput<'_>,
-    competitors: &[(SourceId, DesiredState)],
+    competing_sources: &[(SourceId, DesiredState)],
     now: Instant,
 ) -> Decision {
     let refused = input.entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
     let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
-    let why = format!("{}{refused}", two_sources_reason(competitors));
-    defend(input, Reason::Unusable(why.into()), now)
+    let why = format!("{}{refused}", two_sources_reason(competing_sources));
+    enforce(input, Reason::Unusable(why.into()), now)
 }
 
 /// Adds the reason of an object whose content was rejected: it was rolled back, or is quarantined.
@@ -331,8 +331,8 @@ pub(super) fn decide_present(
     }
     let takeover = match decide_ownership(input, source, live) {
         Ok(takeover) => takeover,
-        // The source of this process that has it goes on defending it.
-        Err(reason) if owner(input, live).is_some() => return defend(input, reason, now),
+        // The source of this process that has it goes on enforcing it.
+        Err(reason) if owner(input, live).is_some() => return enforce(input, reason, now),
         Err(reason) => return Decision::wait(reason),
     };
     let replicas = replicas(input, desired, live);
@@ -365,16 +365,16 @@ pub(super) fn decide_present(
     if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {
             RecreatePolicy::Allowed if live.is_unproven() || input.recreation_blocker.is_some() => {
-                defend(input, kept_refusal_reason(input), now)
+                enforce(input, kept_refusal_reason(input), now)
             }
             RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
                 recreate(input, live, now)
             }
-            _ => defend(input, refusal, now),
+            _ => enforce(input, refusal, now),
         };
     }
     if let Some(reason) = content_blocker(input, desired, now).or_else(|| input.release_blocker.clone()) {
-        return defend(input, reason, now);
+        return enforce(input, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
     let exact = takeover.is_some()
@@ -397,7 +397,7 @@ pub(super) fn decide_present(
 /// or is rejected, it would be missing, so it stays as it is.
 fn recreate(input: &DecisionInput<'_>, live: &LiveObject, now: Instant) -> Decision {
     match input.release_blocker.clone().or_else(|| recent_failure(input, now)) {
-        Some(reason) => defend(input, reason, now),
+        Some(reason) => enforce(input, reason, now),
         None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate)),
     }
 }
@@ -512,7 +512,7 @@ pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
 pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decision {
     let Observation::Seen(live) = input.observation else {
         return match (&input.incompleteness, &input.entry.accepted) {
-            (Some(why), AcceptedContent::Known(_)) => defend(input, Reason::Incomplete(why.clone()), now),
+            (Some(why), AcceptedContent::Known(_)) => enforce(input, Reason::Incomplete(why.clone()), now),
             _ => Decision::act(Action::Forget),
         };
     };
@@ -531,11 +531,11 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
         },
-        Some(PruneDecision::Defer(cause)) => defend(input, Reason::Prune(cause.clone()), now),
-        Some(PruneDecision::Confirm(cause)) => defend(input, Reason::Confirm(cause.clone()), now),
-        Some(PruneDecision::Keep(cause)) => defend(input, Reason::Kept(cause.clone()), now),
+        Some(PruneDecision::Defer(cause)) => enforce(input, Reason::Prune(cause.clone()), now),
+        Some(PruneDecision::Confirm(cause)) => enforce(input, Reason::Confirm(cause.clone()), now),
+        Some(PruneDecision::Keep(cause)) => enforce(input, Reason::Kept(cause.clone()), now),
         Some(PruneDecision::Ignore(cause)) => Decision::wait(Reason::Kept(cause.clone())),
-        None => defend(input, Reason::Prune(PruneCause::Undecided), now),
+        None => enforce(input, Reason::Prune(PruneCause::Undecided), now),
     }
 }
 

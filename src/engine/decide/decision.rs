@@ -1,7 +1,7 @@
 //! The terms of a decision about one object: the facts that it depends on, and what may come of it.
 //!
-//! `Engine::decide` fills a [`DecisionInput`] in, and the pure `decide` makes a [`Decision`] of it.
-//! Its [`Action`] is carried out by `src/daemon/executor.rs`.
+//! `Engine::decide` fills a [`DecisionInput`] in, and the pure `decide_from_facts` makes a
+//! [`Decision`] of it. Its [`Action`] is carried out by `src/daemon/executor.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,9 +164,9 @@ impl Decision {
 pub(crate) enum Observation<'a> {
     /// Nothing can be said now: the kind cannot be observed, or our own write has not come back.
     Pending(Reason),
-    /// The informer does not show it, and it was not looked up.
+    /// The informer does not show it, and it was not looked up: it may exist.
     NotSeen,
-    /// It does not exist.
+    /// It does not exist: the informer does not show it, and a lookup confirmed that.
     Absent,
     /// This.
     Seen(&'a LiveObject),

@@ -98,7 +98,7 @@ pub(super) fn decide_ownership(
     }
 }
 
-/// Returns the source in whose inventory it is, or was before its label was touched.
+/// Returns the source in whose inventory it is, or was before its label was changed.
 pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
     let wanting = input.entry.targets.first().map(|(source, _)| *source);
     match &live.owner {

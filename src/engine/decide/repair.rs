@@ -83,7 +83,7 @@ pub(super) fn decide_drift(
     }
 }
 
-/// The content that a repair restores.
+/// The repair target: the content that a repair restores.
 struct RepairTarget<'a> {
     source: SourceId,
     desired: &'a SharedDesiredObject,
@@ -120,11 +120,11 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
     }))
 }
 
-/// Decides how to defend the accepted content while the wanted one cannot be applied.
+/// Decides how to enforce the accepted content while the desired one cannot be applied.
 ///
-/// The source that brought the content defends it. The label of another one counts only with its
+/// The source that brought the content enforces it. The label of another one counts only with its
 /// seal: else whoever writes a label would have that source take the object over.
-pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
+pub(super) fn enforce(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
         AcceptedContent::Nothing | AcceptedContent::Unreadable(_) => return Decision::wait(reason),

@@ -2,7 +2,7 @@
 //! requests, and the objects that it releases.
 //!
 //! Each source makes its statement on its inventory, in rhumb's own namespace. A long list becomes
-//! "anything", and an unreadable one is a doubt: both only ever keep others from deleting.
+//! "anything", and an unreadable one is unknown: both only ever keep others from deleting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

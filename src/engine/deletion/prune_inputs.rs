@@ -150,7 +150,7 @@ impl Engine {
                 uid: live.uid.clone(),
                 prune_timing: self.prune_timing(id, live),
                 not_allowed: self.disallowed_reason(source, id),
-                unrendered: self.unrendered_doubt(source, id),
+                unrendered: self.unrendered_root_reason(source, id),
                 is_unproven: live.is_unproven(),
                 unfinished: None,
                 needed_by: None,

@@ -15,21 +15,25 @@ use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
 impl Engine {
     /// Returns why an object that a source does not name may be wanted by a root that does not
     /// render.
-    pub(in crate::engine) fn unrendered_doubt(&self, source: SourceId, id: &ObjectId) -> Option<RootDoubt> {
+    pub(in crate::engine) fn unrendered_root_reason(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<RootDoubt> {
         let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
         let can_be_named = |root: &UnrenderedRoot| {
             let question = || json!({ "id": id, "root": root.path, "names": root.names });
             self.answer_for_trace(question, || root.names.can_be_named(id.name()))
         };
-        unrendered_doubt(origin, &self.sources[source].unrendered, can_be_named)
+        unrendered_root_reason(origin, &self.sources[source].unrendered, can_be_named)
     }
 }
 
 /// Returns why an object may be wanted by one of these roots; none where all rule it out. The
 /// origin is that of the content that was applied last; none where that is not known.
 /// `can_be_named` says whether a root may name the object.
-fn unrendered_doubt(
+fn unrendered_root_reason(
     origin: Option<&ManifestOrigin>,
     roots: &[UnrenderedRoot],
     can_be_named: impl Fn(&UnrenderedRoot) -> bool,
@@ -73,9 +77,9 @@ mod tests {
     fn an_object_goes_only_where_every_root_rules_it_out() {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "gone");
         let check = |origin: Option<&ManifestOrigin>, roots: &[UnrenderedRoot], expected: Option<&str>| {
-            let doubt = unrendered_doubt(origin, roots, |root| root.names.can_be_named(id.name()));
-            let words = doubt.map(|doubt| doubt.to_string());
-            assert_eq!(words.as_deref(), expected, "{origin:?} {roots:?}");
+            let reason = unrendered_root_reason(origin, roots, |root| root.names.can_be_named(id.name()));
+            let reason = reason.map(|reason| reason.to_string());
+            assert_eq!(reason.as_deref(), expected, "{origin:?} {roots:?}");
         };
         let plain = ManifestOrigin::of_file("plain.yaml");
         let other = rendered("b/kustomization.yaml#gone", "b");

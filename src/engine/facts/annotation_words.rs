@@ -10,7 +10,7 @@ use crate::engine::facts::ignore_fields::{self};
 use crate::engine::facts::tool_variables::{LiteralRole, LiteralVariable, find_literal};
 use crate::engine::facts::tool_vocabulary::{self, MetadataMap};
 use crate::engine::is_workload;
-use crate::engine::rollout::step_annotations::STEP_WORDS;
+use crate::engine::rollout::step_annotations::STEP_ANNOTATIONS;
 use crate::engine::rollout::steps::check_steps;
 use crate::graph;
 use crate::object::{Diagnostic, Object, annotation_text, with_article};
@@ -61,7 +61,7 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
             Some(AnnotationForm::OneOf(words)) if !words.contains(&text) => {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))
             }
-            None if STEP_WORDS.contains(&&**key) => continue,
+            None if STEP_ANNOTATIONS.contains(&&**key) => continue,
             None if LIVE_ONLY_ANNOTATIONS.contains(&&**key) => {
                 let message = format!("{key} is written on live objects, and does not belong in a manifest");
                 found.push(
@@ -91,7 +91,7 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
 
 /// Returns all our own words.
 fn known_keys() -> impl Iterator<Item = &'static str> {
-    OWN_ANNOTATIONS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
+    OWN_ANNOTATIONS.iter().map(|(word, _)| *word).chain(STEP_ANNOTATIONS)
 }
 
 /// Finds words of other tools and misplaced words of ours that hold the object back.

@@ -79,7 +79,7 @@ pub(crate) enum FieldOwnership {
 pub(crate) enum RepairImpact {
     /// No pod is restarted.
     InPlace,
-    /// The pod template is touched, or what keeps pods from following it.
+    /// The pod template is changed, or what keeps pods from following it.
     Template,
 }
 

@@ -31,7 +31,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 /// key>.<block>`.
 const SEAL_MARK: char = '~';
 
-/// The seals of all keys that this process has known. The newest one is set, each is read.
+/// The hash seals of all keys that this process has known. The newest one is set, each is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HashCiphers(Vec<HashCipher>);
 
@@ -168,7 +168,7 @@ impl Rejection {
     }
 }
 
-/// The keys of seals, and the needs for one.
+/// The keys of hash seals, and the needs for one.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct SealState {

@@ -145,7 +145,7 @@ pub struct ReplicaStatus {
 /// The phase of a workload's controller with its newest template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WorkloadPhase {
-    /// All pods have the newest template and are available.
+    /// The rollout has settled: all pods have the newest template and are available.
     #[default]
     Settled,
     /// Its first pods are on their way: nothing was ever available that a rollout could take down.

@@ -238,11 +238,11 @@ pub(crate) struct ManifestIndex {
 impl ManifestIndex {
     /// Replaces what one file holds (nothing, when it is gone) and returns the objects affected.
     pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
-        let mut touched = Vec::new();
+        let mut changed = Vec::new();
         self.partly_understood.remove(file);
         self.unscoped.remove(file);
         let before = self.files.remove(file).map(IndexedFile::into_facts);
-        self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
+        self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut changed);
         if let Some(old) = before {
             self.findings -= old.diagnostics.len();
             self.disallowed -= old.disallowed.len();
@@ -253,7 +253,7 @@ impl ManifestIndex {
                         None => self.object_counts.remove(id),
                     }
                 }
-                touched.push(id.clone());
+                changed.push(id.clone());
             }
         }
         if let Some(mut facts) = facts {
@@ -271,7 +271,7 @@ impl ManifestIndex {
                     DesiredStates::One(state)
                 };
                 self.states.insert(id.clone(), states);
-                touched.push(id.clone());
+                changed.push(id.clone());
             }
             if facts.completeness != FileCompleteness::Complete {
                 self.partly_understood.insert(file.clone());
@@ -281,12 +281,12 @@ impl ManifestIndex {
             }
             self.files.insert(file.clone(), IndexedFile::new(facts));
         }
-        touched.sort();
-        touched.dedup();
-        for id in &touched {
+        changed.sort();
+        changed.dedup();
+        for id in &changed {
             self.index_kept(id);
         }
-        touched
+        changed
     }
 
     fn index_kept(&mut self, id: &ObjectId) {
@@ -309,7 +309,7 @@ impl ManifestIndex {
         file: &Arc<str>,
         before: Option<&FileFacts>,
         now: Option<&FileFacts>,
-        touched: &mut Vec<ObjectId>,
+        changed: &mut Vec<ObjectId>,
     ) {
         let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
         self.lost_names.retain(|_, lost| {
@@ -321,7 +321,7 @@ impl ManifestIndex {
         });
         for lost in &remembered {
             self.object_counts.remove(&lost.id);
-            touched.push(lost.id.clone());
+            changed.push(lost.id.clone());
         }
         let Some(now) = now.filter(|facts| facts.completeness != FileCompleteness::Complete) else { return };
         let reason: Arc<str> = match now.completeness {
@@ -344,7 +344,7 @@ impl ManifestIndex {
         }
         let named: HashSet<&ObjectId> = ids(now).collect();
         for lost in remembered.into_iter().filter(|lost| !named.contains(&lost.id)) {
-            touched.push(lost.id.clone());
+            changed.push(lost.id.clone());
             if self.lost_names.insert(lost.id.clone(), lost.clone()).is_none() {
                 self.object_counts.add(&lost.id);
             }

@@ -38,7 +38,7 @@ pub(crate) enum NodeChange {
     Closed,
 }
 
-/// All nodes.
+/// The node store: all nodes that the informer shows.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct NodeStore {
     known: BTreeMap<Arc<str>, NodeFacts>,

@@ -147,7 +147,7 @@ impl RevisionCounts {
     }
 }
 
-/// The objects that stand out by what sources want of them.
+/// The objects that stand out by their target contents.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct TargetIndex {

@@ -92,7 +92,8 @@ impl SealedFacts {
     }
 }
 
-/// The proof in a release annotation. Of no use for another object, source, content or revision.
+/// The release seal: the proof in a release annotation. Of no use for another object, source,
+/// content or revision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ReleaseSeal {
     code: [u8; RELEASE_SEAL_BYTES],
@@ -210,7 +211,7 @@ impl fmt::Display for ReleaseAnnotation {
     }
 }
 
-/// A key for seals of releases, which says nothing of the one that it is made from.
+/// A key for release seals, which says nothing of the one that it is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct ReleaseKey {
     number: u32,

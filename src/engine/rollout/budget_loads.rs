@@ -215,7 +215,7 @@ impl Engine {
 /// The use of the cluster's rollout budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BudgetUsage {
-    /// Workloads in flight, and how many may be.
+    /// Slots that are taken, and one for each claim that cannot be read; and how many there are.
     pub workloads: (u32, u32),
     /// The number of rollouts that may begin at a time now: it grows by each success.
     pub window: u32,

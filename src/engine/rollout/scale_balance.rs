@@ -45,9 +45,8 @@ pub(crate) struct StepShare {
     pub new: u32,
     /// Pods of the older templates beside these.
     pub old: u32,
-    /// Pods of the new template that are in trouble. All others are Ready, or may be so at any
-    /// moment.
-    pub troubled: u32,
+    /// Failing pods of the new template. All others are Ready, or may be so at any moment.
+    pub failing: u32,
 }
 
 /// The purpose of a scale.
@@ -63,10 +62,10 @@ pub(crate) enum ScalePurpose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScaleBalance {
     /// The pods are shared as the step says, or only their controller can change that.
-    Even,
+    Balanced,
     /// The number of surplus pods of the new template, while too few of the old one are available
     /// to go without them.
-    Waits(u32),
+    Blocked(u32),
     /// This ReplicaSet is to have this number of pods.
     Scale(ReplicaSetFacts, u32, ScalePurpose),
 }
@@ -98,13 +97,12 @@ pub(crate) enum ScaleResult {
     /// The ReplicaSet asks for the pods that it is to have.
     Done,
     /// It is in another version than was judged.
-    Overtaken,
+    Conflict,
     /// The write was refused, or its result is not known; the reason.
     Refused(Arc<str>),
 }
 
-/// The state of one Deployment whose held template got pods of a scale. Nothing of it has to
-/// survive.
+/// The state of one Deployment whose held template got pods of a scale. It is kept in memory only.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct SurplusCorrection {
     /// Indicates whether a write is not answered.
@@ -115,7 +113,7 @@ pub(in crate::engine) struct SurplusCorrection {
     wait: Duration,
     /// The time at which the last write was answered.
     last: Option<Instant>,
-    /// Writes since it was calm.
+    /// Writes since the surplus began.
     writes: u32,
     /// The reason for which the last write failed.
     why: Option<Arc<str>>,
@@ -128,30 +126,32 @@ pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) 
     let is_new = |set: &&ReplicaSetFacts| set.revision.as_deref() == Some(newest);
     let old: Vec<&ReplicaSetFacts> = sets.iter().filter(|set| !is_new(set)).collect();
     let largest = old.iter().max_by_key(|set| (set.available, set.wanted));
-    let (Some(new), Some(largest)) = (sets.iter().find(is_new), largest) else { return ScaleBalance::Even };
+    let (Some(new), Some(largest)) = (sets.iter().find(is_new), largest) else {
+        return ScaleBalance::Balanced;
+    };
     let sum =
         |count: fn(&ReplicaSetFacts) -> u32| old.iter().map(|set| count(set)).fold(0, u32::saturating_add);
-    let lent = new.wanted.saturating_sub(share.allowed);
-    let lacks = share.old.saturating_sub(sum(|set| set.wanted)).min(lent);
-    if lacks > 0 {
+    let surplus = new.wanted.saturating_sub(share.allowed);
+    let missing = share.old.saturating_sub(sum(|set| set.wanted)).min(surplus);
+    if missing > 0 {
         return ScaleBalance::Scale(
             (*largest).clone(),
-            largest.wanted.saturating_add(lacks),
+            largest.wanted.saturating_add(missing),
             ScalePurpose::Restore,
         );
     }
     if new.wanted <= share.new {
-        return ScaleBalance::Even;
+        return ScaleBalance::Balanced;
     }
-    // A ReplicaSet deletes the pods first that are not Ready. Pods in trouble may go at once: they
-    // may hold the room that old pods wait for. A pod that only starts may be Ready before the
+    // A ReplicaSet deletes the pods first that are not Ready. Failing pods may go at once: they may
+    // hold the room that old pods wait for. A pod that only starts may be Ready before the
     // write, so it counts as if it were.
     let needed = share.replicas.saturating_sub(sum(|set| set.available.min(set.wanted)));
-    let to = share.new.max(needed.min(new.wanted.saturating_sub(share.troubled)));
+    let to = share.new.max(needed.min(new.wanted.saturating_sub(share.failing)));
     if to < new.wanted {
         ScaleBalance::Scale(new.clone(), to, ScalePurpose::RemoveSurplus)
     } else {
-        ScaleBalance::Waits(new.wanted - share.new)
+        ScaleBalance::Blocked(new.wanted - share.new)
     }
 }
 
@@ -172,8 +172,8 @@ impl Engine {
         };
         let new = allowed.max(steps.target(steps.step_of(overlay), progress.replicas));
         let old = if in_place { progress.replicas.saturating_sub(new) } else { progress.replicas };
-        let troubled = pods.count_failing_newest();
-        let share = StepShare { replicas: progress.replicas, allowed, new, old, troubled };
+        let failing = pods.count_failing_newest();
+        let share = StepShare { replicas: progress.replicas, allowed, new, old, failing };
         let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
         current.then_some((share, pods))
     }
@@ -200,13 +200,13 @@ impl Engine {
         let known = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
         let correction = self.rollouts.surplus_corrections.get(id);
-        let in_vain =
+        let has_given_up =
             correction.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
         // Its controller has not answered to the scale yet.
         let early = pods.rv < live.rv || pods.newest.is_none();
         let gives =
             || matches!(self.balance(id, now), Some((_, ScaleBalance::Scale(_, _, ScalePurpose::Restore))));
-        !in_vain && (early || gives())
+        !has_given_up && (early || gives())
     }
 
     fn can_take_back(&self, id: &ObjectId) -> bool {
@@ -224,8 +224,8 @@ impl Engine {
 
     fn scale_request_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
         let found = self.balance(&id, now).filter(|_| self.can_take_back(&id));
-        let (step, balance) = found.unwrap_or((0, ScaleBalance::Even));
-        if balance == ScaleBalance::Even && !self.rollouts.surplus_corrections.contains_key(&id) {
+        let (step, balance) = found.unwrap_or((0, ScaleBalance::Balanced));
+        if balance == ScaleBalance::Balanced && !self.rollouts.surplus_corrections.contains_key(&id) {
             return None;
         }
         let correction = self.rollouts.surplus_corrections.entry(id.clone()).or_default();
@@ -234,7 +234,7 @@ impl Engine {
             (correction.wait, correction.writes, correction.last) = (Duration::ZERO, 0, None);
         }
         let fate = match (&balance, &correction.why) {
-            (ScaleBalance::Even, _) => None,
+            (ScaleBalance::Balanced, _) => None,
             (_, Some(why)) => Some(SurplusFate::Kept(why.clone())),
             (_, None) => Some(SurplusFate::Removed),
         };
@@ -243,7 +243,7 @@ impl Engine {
             self.objects.wakes.mark(id.clone());
         }
         let ScaleBalance::Scale(set, to, purpose) = balance else {
-            if balance == ScaleBalance::Even {
+            if balance == ScaleBalance::Balanced {
                 correction.why = None;
             }
             return None;
@@ -271,7 +271,7 @@ impl Engine {
         (correction.in_flight, correction.wait, correction.until) = (false, wait, Some(now + wait));
         (correction.last, correction.writes) = (Some(now), correction.writes.saturating_add(1));
         correction.why = match answer {
-            ScaleResult::Done | ScaleResult::Overtaken => None,
+            ScaleResult::Done | ScaleResult::Conflict => None,
             ScaleResult::Refused(why) => Some(why.clone()),
         };
     }

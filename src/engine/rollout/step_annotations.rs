@@ -10,8 +10,9 @@ use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::{PromotionMode, StepSize, Steps};
 use crate::object::{parse_duration, text_at, value_at};
 
-/// All words about steps.
-pub(in crate::engine) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
+/// All annotations about steps.
+pub(in crate::engine) const STEP_ANNOTATIONS: [&str; 5] =
+    [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
 
 /// The mechanism that holds a workload in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ pub(in crate::engine) enum StepMechanism {
     OnDelete,
 }
 
-/// Something wrong with the words.
+/// A fault in the annotations.
 pub(in crate::engine) struct StepFinding {
     pub(in crate::engine) is_error: bool,
     pub(in crate::engine) message: String,
@@ -52,7 +53,7 @@ fn annotation_text<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
 
 pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
     let mut read = ParsedSteps::default();
-    let used = STEP_WORDS.into_iter().filter(|key| annotation_text(content, key).is_some());
+    let used = STEP_ANNOTATIONS.into_iter().filter(|key| annotation_text(content, key).is_some());
     let Some(text) = annotation_text(content, STEPS) else {
         for key in used {
             read.add_warning(
@@ -64,7 +65,7 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
     };
     let kind = text_at(content, &["kind"]);
     let is_apps = text_at(content, &["apiVersion"]).starts_with("apps/");
-    let shape = match kind {
+    let mechanism = match kind {
         "Deployment" if is_apps => StepMechanism::Surge,
         "StatefulSet" if is_apps => StepMechanism::Partition,
         "DaemonSet" if is_apps => StepMechanism::OnDelete,
@@ -79,10 +80,10 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
     let steps = Steps {
         sizes,
         soak: parse_soak(content, &mut read),
-        promote: promote(content, &mut read),
-        shape: parse_mode(content, shape, &mut read),
-        nodes: nodes(content, shape, &mut read),
-        kept: partition_size(content, shape),
+        promote: parse_promotion(content, &mut read),
+        mechanism: parse_mode(content, mechanism, &mut read),
+        nodes: parse_node_selector(content, mechanism, &mut read),
+        manifest_partition: partition_size(content, mechanism),
     };
     read.steps = has_effect(content, kind, &mut read).then_some(steps);
     read
@@ -168,7 +169,7 @@ fn parse_soak(content: &Value, read: &mut ParsedSteps) -> Duration {
     })
 }
 
-fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
+fn parse_promotion(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
     match annotation_text(content, STEP_PROMOTE) {
         None | Some("auto") => PromotionMode::Auto,
         Some("manual") => PromotionMode::Manual,
@@ -179,14 +180,14 @@ fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
     }
 }
 
-fn parse_mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
-    let Some(text) = annotation_text(content, STEP_MODE) else { return shape };
-    match (shape, text) {
+fn parse_mode(content: &Value, mechanism: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
+    let Some(text) = annotation_text(content, STEP_MODE) else { return mechanism };
+    match (mechanism, text) {
         (StepMechanism::Surge, "surge") => StepMechanism::Surge,
         (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
         (StepMechanism::Surge, _) => {
             read.add_error(format!("{STEP_MODE} is {text:?}"), "it may be in-place or surge");
-            shape
+            mechanism
         }
         _ => {
             read.add_error(
@@ -195,14 +196,18 @@ fn parse_mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> 
                 ),
                 "take it out",
             );
-            shape
+            mechanism
         }
     }
 }
 
-fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
+fn parse_node_selector(
+    content: &Value,
+    mechanism: StepMechanism,
+    read: &mut ParsedSteps,
+) -> Option<LabelSelector> {
     let text = annotation_text(content, STEP_NODES)?;
-    if shape != StepMechanism::OnDelete {
+    if mechanism != StepMechanism::OnDelete {
         read.add_error(
             format!("{STEP_NODES} is for DaemonSets: other pods are not bound to nodes"),
             "take it out",
@@ -220,8 +225,8 @@ fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Optio
 }
 
 /// Returns the number of pods that the manifest's own partition keeps back.
-fn partition_size(content: &Value, shape: StepMechanism) -> u32 {
+fn partition_size(content: &Value, mechanism: StepMechanism) -> u32 {
     let partition = value_at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
-    let partition = partition.and_then(Value::as_u64).filter(|_| shape == StepMechanism::Partition);
+    let partition = partition.and_then(Value::as_u64).filter(|_| mechanism == StepMechanism::Partition);
     partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))
 }

@@ -55,10 +55,10 @@ pub struct Steps {
     pub(in crate::engine) sizes: Vec<StepSize>,
     pub(in crate::engine) soak: Duration,
     pub(in crate::engine) promote: PromotionMode,
-    pub(in crate::engine) shape: StepMechanism,
+    pub(in crate::engine) mechanism: StepMechanism,
     pub(in crate::engine) nodes: Option<LabelSelector>,
     /// Pods that the manifest's own partition keeps from a new template, of a StatefulSet.
-    pub(in crate::engine) kept: u32,
+    pub(in crate::engine) manifest_partition: u32,
 }
 
 impl Steps {
@@ -81,7 +81,7 @@ impl Steps {
     /// Returns how many pods have the new template in a step; all that may have it, beyond the
     /// last. Never less than in the step before it.
     pub fn target(&self, step: u32, replicas: u32) -> u32 {
-        let all = replicas.saturating_sub(self.kept);
+        let all = replicas.saturating_sub(self.manifest_partition);
         if step > self.count() {
             return all;
         }
@@ -96,7 +96,7 @@ impl Steps {
         if step == 0 || step > self.last_step() || pods == 0 {
             return None;
         }
-        Some(match self.shape {
+        Some(match self.mechanism {
             StepMechanism::Surge => RolloutOverlay::Surge { pods, step },
             StepMechanism::InPlace => RolloutOverlay::InPlace { pods, step },
             StepMechanism::Partition => {
@@ -115,7 +115,7 @@ impl Steps {
     /// Returns the last step that has an overlay. Of a DaemonSet that is one beyond its steps, as
     /// its pods are evicted one by one to the end.
     fn last_step(&self) -> u32 {
-        self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
+        self.count().saturating_add(u32::from(self.mechanism == StepMechanism::OnDelete))
     }
 }
 

@@ -303,7 +303,7 @@ fn has_finished_rollout(live: &LiveObject) -> bool {
         && phase.is_none_or(|phase| matches!(phase, WorkloadPhase::Settled | WorkloadPhase::Recovering))
 }
 
-/// Returns the inventory that has an object, or had it before its label was touched.
+/// Returns the inventory that has an object, or had it before its label was changed.
 pub(in crate::engine) fn inventory_of(live: &LiveObject) -> Option<Arc<str>> {
     match &live.owner {
         ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => Some(set.clone()),

@@ -1,4 +1,4 @@
-//! The answers to orders and pauses, until the inventory says them.
+//! Tests of the answers to orders and pauses, until the inventory records them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -389,14 +389,14 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
 #[test]
 fn what_is_gone_and_may_still_be_wanted_is_made_again() {
     let unwanted = || at_rest().gone().with(|scene| scene.entry.targets.clear());
-    let doubt = |input: &mut DecisionInput<'_>| input.incompleteness = Some("it is away".into());
+    let make_incomplete = |input: &mut DecisionInput<'_>| input.incompleteness = Some("it is away".into());
     let expected = "Repair 1 of r1, absent: the source was not read completely: it is away";
     unwanted().check("Forget");
-    unwanted().check_with(doubt, expected);
+    unwanted().check_with(make_incomplete, expected);
     let lost = unwanted().with(|scene| scene.entry.accepted = AcceptedContent::Nothing);
-    lost.check_with(doubt, "Forget");
+    lost.check_with(make_incomplete, "Forget");
     let unseen = |input: &mut DecisionInput<'_>| {
-        doubt(input);
+        make_incomplete(input);
         input.observation = Observation::NotSeen;
     };
     unwanted().check_with(unseen, "Lookup: the source was not read completely: it is away");

@@ -190,7 +190,7 @@ fn a_deletion_that_failed_is_tried_again_after_its_rest_and_one_under_way_is_not
     assert_eq!(harness.decide(&a), Decision::wait(Reason::Terminating));
 }
 
-// A doubt about a source has it defend what it brought, and not what it has let go.
+// A source that was not read completely enforces what it brought, and not what it has let go.
 #[test]
 fn what_was_deleted_is_not_made_again_where_its_source_becomes_incomplete() {
     let a = config("a");

@@ -12,7 +12,7 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 const OTHER: &str = "applyset-other-v1";
 const UNKNOWN: &str = "applyset-unknown-v1";
 
-/// Returns a rig in which one object is applied.
+/// Returns a harness in which one object is applied.
 fn settled(a: &ObjectId) -> Harness {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(desired(a, 1, "a")))]));
@@ -92,7 +92,7 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
 }
 
 #[test]
-fn what_was_never_ours_is_another_owners_whatever_the_policy() {
+fn an_object_that_rhumb_never_owned_stays_with_its_owner_whatever_the_policy() {
     for owner in
         [ObjectOwner::Controlled("ReplicaSet shop/web".into()), ObjectOwner::Foreign("kapp app x".into())]
     {
@@ -148,7 +148,7 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
 }
 
 #[test]
-fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none() {
+fn an_object_whose_seal_and_label_name_different_inventories_is_pruned_by_none() {
     let a = config("a");
     let mut harness = with_other(&a);
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
@@ -160,7 +160,7 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
 }
 
 #[test]
-fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
+fn an_object_without_our_entry_in_managed_fields_is_repaired() {
     for (adopt, owner) in [
         (AdoptPolicy::Never, ObjectOwner::Nobody),
         (AdoptPolicy::IfUnowned, ObjectOwner::Labelled(UNKNOWN.into())),
@@ -179,7 +179,7 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
 
 // As from a backup: under a new uid, with the fields that rhumb has written.
 #[test]
-fn what_is_made_anew_with_our_entry_is_repaired_whatever_takes_over() {
+fn an_object_that_was_made_anew_is_repaired_only_with_our_entry_in_managed_fields() {
     let check = |managed_fields: Option<&str>, expected: bool| {
         let a = config("a");
         let mut harness = settled(&a);
@@ -211,7 +211,7 @@ fn with_other(a: &ObjectId) -> Harness {
 
 // By the label alone nobody knows which of the two it is.
 #[test]
-fn what_carries_the_label_of_another_source_of_this_process_is_not_repaired_as_our_own() {
+fn an_object_with_the_label_of_another_source_of_this_process_is_not_repaired_as_our_own() {
     let a = config("a");
     let mut harness = with_other(&a);
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), None, &a);
@@ -304,7 +304,7 @@ fn copies_neither_crowd_out_what_is_reported_of_pauses_nor_count_as_left_alone()
 }
 
 #[test]
-fn how_many_pauses_are_not_reported_is_known() {
+fn the_number_of_pauses_that_are_not_reported_is_known() {
     let a = config("a");
     let mut harness = settled(&a);
     let names: Vec<String> = (0..130).map(|number| format!("more-{number:03}")).collect();

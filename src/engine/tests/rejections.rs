@@ -1,4 +1,4 @@
-//! How long a rejection lasts, and which failure makes one.
+//! Tests of rejections: which failure makes one, and how long it lasts.
 
 use super::harness::Harness;
 use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};

@@ -17,13 +17,13 @@ fn set(name: &str, wanted: u32, available: u32) -> ReplicaSetFacts {
 }
 
 /// Returns a step of one pod beside all old ones.
-fn beside(replicas: u32, troubled: u32) -> StepShare {
-    StepShare { replicas, allowed: 1, new: 1, old: replicas, troubled }
+fn beside(replicas: u32, failing: u32) -> StepShare {
+    StepShare { replicas, allowed: 1, new: 1, old: replicas, failing }
 }
 
 /// Returns a step of one pod in the place of an old one.
-fn in_place(replicas: u32, troubled: u32) -> StepShare {
-    StepShare { old: replicas - 1, ..beside(replicas, troubled) }
+fn in_place(replicas: u32, failing: u32) -> StepShare {
+    StepShare { old: replicas - 1, ..beside(replicas, failing) }
 }
 
 #[test]
@@ -32,43 +32,43 @@ fn each_share_has_its_balance() {
         let sets: Vec<ReplicaSetFacts> =
             sets.iter().map(|(name, wanted, ready)| set(name, *wanted, *ready)).collect();
         let found = match balance(share, &sets, "new") {
-            ScaleBalance::Even => "even".to_owned(),
-            ScaleBalance::Waits(surplus) => format!("{surplus} wait"),
+            ScaleBalance::Balanced => "balanced".to_owned(),
+            ScaleBalance::Blocked(surplus) => format!("{surplus} blocked"),
             ScaleBalance::Scale(set, to, purpose) => {
                 format!("{purpose:?} {} {} to {to}", set.name, set.wanted)
             }
         };
         assert_eq!(found, expected, "{share:?} {sets:?}");
     }
-    check(beside(10, 0), &[("old", 10, 10), ("new", 1, 0)], "even");
-    check(beside(10, 0), &[("old", 10, 10)], "even");
+    check(beside(10, 0), &[("old", 10, 10), ("new", 1, 0)], "balanced");
+    check(beside(10, 0), &[("old", 10, 10)], "balanced");
     // Scaled from 10 to 100.
     check(beside(100, 0), &[("old", 92, 92), ("new", 9, 0)], "Restore old 92 to 100");
-    check(beside(100, 0), &[("old", 100, 91), ("new", 9, 0)], "8 wait");
+    check(beside(100, 0), &[("old", 100, 91), ("new", 9, 0)], "8 blocked");
     check(beside(100, 0), &[("old", 100, 92), ("new", 9, 0)], "RemoveSurplus new 9 to 8");
     check(beside(100, 0), &[("old", 100, 97), ("new", 8, 0)], "RemoveSurplus new 8 to 3");
     check(beside(100, 0), &[("old", 100, 100), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
     check(in_place(100, 0), &[("old", 90, 90), ("new", 10, 0)], "Restore old 90 to 99");
-    check(in_place(100, 0), &[("old", 99, 90), ("new", 10, 0)], "9 wait");
+    check(in_place(100, 0), &[("old", 99, 90), ("new", 10, 0)], "9 blocked");
     check(in_place(100, 0), &[("old", 99, 99), ("new", 10, 0)], "RemoveSurplus new 10 to 1");
-    // Pods in trouble are no loss, and may hold the room that old pods wait for.
+    // Failing pods are no loss, and may hold the room that old pods wait for.
     check(beside(100, 9), &[("old", 100, 50), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
     check(beside(100, 5), &[("old", 100, 90), ("new", 9, 0)], "RemoveSurplus new 9 to 4");
     check(beside(100, 12), &[("old", 100, 90), ("new", 9, 0)], "RemoveSurplus new 9 to 1");
     // Old pods that are missing otherwise are their controller's.
-    check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "even");
+    check(beside(10, 0), &[("old", 7, 7), ("new", 1, 0)], "balanced");
     check(beside(10, 0), &[("old", 5, 5), ("new", 3, 0)], "Restore old 5 to 7");
     // A share of the step, that its controller does not know yet.
     let quarter = || StepShare { new: 25, allowed: 3, ..beside(100, 0) };
     check(quarter(), &[("old", 79, 79), ("new", 24, 0)], "Restore old 79 to 100");
-    check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "even");
+    check(quarter(), &[("old", 100, 100), ("new", 24, 0)], "balanced");
     check(quarter(), &[("old", 100, 100), ("new", 26, 0)], "RemoveSurplus new 26 to 25");
     // Of several older ones the one with the most pods that are available.
     check(beside(20, 0), &[("bad", 9, 0), ("new", 2, 0), ("old", 8, 8)], "Restore old 8 to 9");
     check(beside(20, 0), &[("bad", 2, 0), ("new", 5, 0), ("old", 14, 14)], "Restore old 14 to 18");
     // Nothing is known of the newest, or it has all.
-    check(beside(10, 0), &[("old", 10, 10)], "even");
-    check(beside(10, 0), &[("new", 9, 9)], "even");
+    check(beside(10, 0), &[("old", 10, 10)], "balanced");
+    check(beside(10, 0), &[("new", 9, 9)], "balanced");
 }
 
 /// A ReplicaSet, as the Deployment controller of Kubernetes 1.36 sees it.
@@ -179,7 +179,7 @@ impl HeldDeployment {
                 still &= self.sets.iter().all(|set| set.ready == set.wanted);
             }
             let old = self.replicas - self.unavailable.min(self.replicas);
-            let share = StepShare { replicas: self.replicas, allowed: step, new: step, old, troubled: 0 };
+            let share = StepShare { replicas: self.replicas, allowed: step, new: step, old, failing: 0 };
             if let ScaleBalance::Scale(set, to, _) = balance(share, &self.facts(), "new") {
                 let counted = &mut self.sets[usize::from(&*set.name == "new")];
                 counted.to(to, counted.noted);

@@ -89,9 +89,9 @@ fn whenever_the_process_dies_nothing_of_it_goes_back_alone() {
             harness.engine.mark_all();
             harness.settle();
             // Where its turn has not come as the other workload fails, it stays as it was.
-            let touched = |id: &ObjectId| harness.world.log.contains(&AuditEntry::Changed(id.clone()));
-            let expected = if touched(&unknown) { 2 } else { 1 };
-            for id in ids().into_iter().filter(|id| touched(id)) {
+            let is_changed = |id: &ObjectId| harness.world.log.contains(&AuditEntry::Changed(id.clone()));
+            let expected = if is_changed(&unknown) { 2 } else { 1 };
+            for id in ids().into_iter().filter(|id| is_changed(id)) {
                 let context = format!("{id}, {unknown}, {point}: {:#?}", harness.world.log);
                 assert_eq!(shown(&harness, &id), Some(hash(&id, expected)), "{context}");
             }

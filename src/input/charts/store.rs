@@ -86,7 +86,7 @@ struct ChartRecord {
     digest: String,
 }
 
-/// The archives and records below one folder.
+/// The chart store: the archives and records below one folder.
 #[derive(Debug)]
 pub(super) struct ChartStore {
     folder: PathBuf,

@@ -20,13 +20,13 @@ const SUFFIX_CHARS: usize = 8;
 const MAX_PREFIX_CHARS: usize = 63 - SUFFIX_CHARS;
 
 /// The names that the hooks of one release were given.
-pub(super) struct GivenHookNames<'a> {
+pub(super) struct HookNames<'a> {
     release: &'a str,
     /// The number of hooks of each kind, namespace and `generateName`.
     given: BTreeMap<[String; 3], usize>,
 }
 
-impl<'a> GivenHookNames<'a> {
+impl<'a> HookNames<'a> {
     pub(super) fn of_release(release: &'a str) -> Self {
         Self { release, given: BTreeMap::new() }
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn given_names(release: &str, bodies: Vec<Value>) -> Vec<String> {
-        let mut names = GivenHookNames::of_release(release);
+        let mut names = HookNames::of_release(release);
         let name = |mut body: Value| {
             let content = body.clone();
             names.name(&mut body, &content);
@@ -115,11 +115,11 @@ mod tests {
             json!({}),
         ] {
             let mut body = json!({"kind": "Job", "metadata": metadata});
-            GivenHookNames::of_release("web").name(&mut body, &Value::Null);
+            HookNames::of_release("web").name(&mut body, &Value::Null);
             assert_eq!(body["metadata"], metadata);
         }
         let mut body = json!({"kind": "Job", "metadata": {"name": null, "generateName": "b-"}});
-        GivenHookNames::of_release("web").name(&mut body, &Value::Null);
+        HookNames::of_release("web").name(&mut body, &Value::Null);
         assert!(text_at(&body, &["metadata", "name"]).starts_with("b-"));
     }
 }

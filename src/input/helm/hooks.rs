@@ -23,7 +23,7 @@ use crate::source::HOOK_NOT_RUN;
 
 use super::generated::name_of;
 use super::hook_events::{HOOK_ANNOTATION, HookEvent, HookEvents};
-use super::hook_names::GivenHookNames;
+use super::hook_names::HookNames;
 use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
@@ -81,7 +81,7 @@ pub(crate) fn translate(
     // helm prints them by kind, and runs those of one weight by name: the kind decides last.
     let name = |object: &ChartObject| text_at(&object.body, &["metadata", "name"]).to_owned();
     hooks.sort_by_cached_key(|(phase, weight, _, object)| (*phase, *weight, name(object)));
-    let (mut steps, mut names) = (HookSteps::default(), GivenHookNames::of_release(release_name));
+    let (mut steps, mut names) = (HookSteps::default(), HookNames::of_release(release_name));
     for (phase, weight, events, mut object) in hooks {
         let content = hashed_content(&object);
         names.name(&mut object.body, &content);

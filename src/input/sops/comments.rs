@@ -10,7 +10,7 @@ use super::error::SopsError;
 use super::leaves::{Leaf, LeafVisitor, walk};
 use super::rules::EncryptionRule;
 use super::splice::{TextEdit, has_comments};
-use super::value::{ENCRYPTED_PREFIX, OpenedValue, SealedValue};
+use super::value::{DecryptedValue, ENCRYPTED_PREFIX, EncryptedValue};
 
 /// Key paths that are tried for one comment. It belongs to a mapping before or behind it.
 const MAX_COMMENT_ATTEMPTS: usize = 64;
@@ -45,14 +45,14 @@ pub(super) fn open_comments(
         line += text.get(counted..at).unwrap_or_default().matches('\n').count() as u32;
         counted = at;
         let rest = text.get(at + 1..).unwrap_or_default();
-        let sealed = rest.lines().next().unwrap_or_default().trim_end();
+        let encrypted = rest.lines().next().unwrap_or_default().trim_end();
         let edited = edits.partition_point(|edit| edit.range.start <= at);
         let inside =
             edited.checked_sub(1).and_then(|last| edits.get(last)).is_some_and(|edit| edit.range.end > at);
         let begins = text
             .get(..at)
             .is_none_or(|before| before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']));
-        let Ok(value) = SealedValue::parse(sealed) else { continue };
+        let Ok(value) = EncryptedValue::parse(encrypted) else { continue };
         let Some(key) = documents.key_at(at, keys) else { continue };
         if inside || !begins {
             continue;
@@ -61,8 +61,8 @@ pub(super) fn open_comments(
             let path = if path.is_empty() { ROOT_KEY_PATH } else { path };
             let Some(left) = work.checked_sub(path.len() + value.len()) else { return found };
             work = left;
-            if let Ok(OpenedValue::Comment(comment)) = key.open(&value, path) {
-                found.push(TextEdit { range: at..at + 1 + sealed.len(), text: write_comment(&comment) });
+            if let Ok(DecryptedValue::Comment(comment)) = key.open(&value, path) {
+                found.push(TextEdit { range: at..at + 1 + encrypted.len(), text: write_comment(&comment) });
                 break;
             }
         }

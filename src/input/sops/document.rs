@@ -15,7 +15,7 @@ use super::leaves::{NamedFile, SOPS_KEY, walk};
 use super::metadata::{AgeEntry, SopsMetadata};
 use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
 use super::positions::MarkCursor;
-use super::value::{DataKey, OpenedValue, SealedValue};
+use super::value::{DataKey, DecryptedValue, EncryptedValue};
 use super::{FileKey, OpenedContent, OpenedFile, PlaintextLayout, SopsFormat, splice};
 
 /// The key of the only value of a binary file.
@@ -25,7 +25,7 @@ const MAC_KEY: &str = "mac";
 /// Levels below `sops`.
 const MAX_METADATA_DEPTH: usize = 6;
 
-/// A document in the open.
+/// A decrypted document.
 pub(super) struct OpenedDocument<'f> {
     pub(super) source: PlacedDocument<'f>,
     pub(super) leaves: Vec<OpenedLeaf>,
@@ -33,7 +33,7 @@ pub(super) struct OpenedDocument<'f> {
     key: usize,
 }
 
-/// The documents of a file in the open, and the digest of what they say.
+/// The decrypted documents of a file, and the digest of what they say.
 pub(super) struct OpenedDocuments<'f> {
     pub(super) file: NamedFile<'f>,
     pub(super) text: &'f str,
@@ -177,8 +177,8 @@ pub(super) fn open_binary<'f>(
     let bytes = match document.leaves.drain(..).find(|leaf| leaf.path == DATA_KEY).map(|leaf| leaf.value) {
         // An empty text is not encrypted.
         None => Zeroizing::new(clear),
-        Some(OpenedValue::Text(text)) => Zeroizing::new(text.as_bytes().to_vec()),
-        Some(OpenedValue::Bytes(bytes)) => bytes,
+        Some(DecryptedValue::Text(text)) => Zeroizing::new(text.as_bytes().to_vec()),
+        Some(DecryptedValue::Bytes(bytes)) => bytes,
         Some(_) => return Err(form()),
     };
     let values = vec![bytes.clone()];
@@ -276,8 +276,9 @@ pub(super) fn verify_mac(
     key: &DataKey,
     mac: Sha512,
 ) -> Result<(), SopsError> {
-    let sealed = SealedValue::parse(&metadata.mac).and_then(|mac| key.open(&mac, &metadata.last_modified));
-    let Ok(OpenedValue::Text(expected)) = sealed else {
+    let decrypted =
+        EncryptedValue::parse(&metadata.mac).and_then(|mac| key.open(&mac, &metadata.last_modified));
+    let Ok(DecryptedValue::Text(expected)) = decrypted else {
         return Err(SopsError::Metadata { at: file.line(line), fault: MetadataFault::Code });
     };
     let found = mac.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02X}"));

@@ -3,7 +3,7 @@
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin};
 
 use super::age::AgeFault;
-use super::value::SealedValueFault;
+use super::value::EncryptedValueFault;
 
 /// Recipients that a message names.
 const MAX_RECIPIENT_NAMES: usize = 3;
@@ -143,7 +143,7 @@ pub enum SopsError {
         /// The keys on the way to it.
         path: String,
         /// The fault.
-        fault: SealedValueFault,
+        fault: EncryptedValueFault,
     },
     /// The values of the file are not those that were encrypted.
     #[error("{at}: the file was edited after it was encrypted: its `mac` does not fit its values")]
@@ -214,7 +214,7 @@ impl SopsError {
                 "give rhumb the identity of one of them, or add its recipient: `sops rotate -i --add-age age1… FILE`",
             ),
             Self::DataKey { .. } => ("no-key", "`sops updatekeys FILE` writes it anew"),
-            Self::Value { fault: SealedValueFault::Binary | SealedValueFault::NotFinite, .. } => {
+            Self::Value { fault: EncryptedValueFault::Binary | EncryptedValueFault::NotFinite, .. } => {
                 ("sops-value", "change it with `sops edit FILE`")
             }
             Self::Value { .. } | Self::Code { .. } => ("mac-mismatch", EDIT),

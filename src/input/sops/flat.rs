@@ -11,7 +11,7 @@ use super::error::{MetadataFault, SopsError};
 use super::leaves::{MAX_MATCHED_CHARS, NamedFile};
 use super::metadata::SopsMetadata;
 use super::opening::{OpeningState, path_excerpt};
-use super::value::{ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
+use super::value::{DecryptedValue, ENCRYPTED_PREFIX, EncryptedValue, EncryptedValueFault};
 use super::{FileKey, OpenedContent, OpenedFile, comments};
 
 const SOPS_PREFIX: &str = "sops_";
@@ -90,8 +90,8 @@ pub(super) fn open<'f>(
             DotenvLine::Comment(comment) => {
                 let opened = comment
                     .starts_with(ENCRYPTED_PREFIX)
-                    .then(|| key.open(&SealedValue::parse(comment)?, comments::ROOT_KEY_PATH));
-                if let Some(Ok(OpenedValue::Comment(opened))) = opened {
+                    .then(|| key.open(&EncryptedValue::parse(comment)?, comments::ROOT_KEY_PATH));
+                if let Some(Ok(DecryptedValue::Comment(opened))) = opened {
                     out.extend_from_slice(comments::write_comment(&opened).as_bytes());
                 } else {
                     out.push(b'#');
@@ -113,7 +113,7 @@ pub(super) fn open<'f>(
                 out.extend_from_slice(name.as_bytes());
                 out.push(b'=');
                 match state.value(Some(&clear), value_state, &path, &key).map_err(fault)? {
-                    Some(OpenedValue::Comment(_)) => return Err(fault(SealedValueFault::Type)),
+                    Some(DecryptedValue::Comment(_)) => return Err(fault(EncryptedValueFault::Type)),
                     Some(opened) => {
                         escape_breaks(&opened.mac_bytes(), &mut out);
                         values.extend(opened.shown_bytes());

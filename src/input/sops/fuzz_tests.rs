@@ -51,7 +51,7 @@ fn check(bytes: &[u8], format: SopsFormat, identities: &AgeIdentities, values: &
             let text = error.to_string();
             assert!(text.contains("secret.yaml") && text.len() <= 2000, "{text}");
             let shows = |value: &Vec<u8>| text.as_bytes().windows(value.len()).any(|piece| piece == value);
-            // A text that is in the open in the file is no secret.
+            // A text that is not encrypted in the file is no secret.
             let is_open = |value: &Vec<u8>| bytes.windows(value.len()).any(|piece| piece == value);
             assert!(!values.iter().any(|value| shows(value) && !is_open(value)), "{text}");
             shape((

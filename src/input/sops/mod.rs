@@ -1,9 +1,9 @@
 //! Files that SOPS encrypted for age: their metadata, their values, and the MAC over them.
 //!
 //! Owns the four formats (YAML, JSON, dotenv, binary), which values of a file are encrypted, and
-//! how they look in the open. The `mac` of a file is checked on the file as it is in git; only then
-//! is anything of it handed out. An object that went through a renderer is opened value by value:
-//! each is bound to its key path, which renderers keep.
+//! how they look when they are decrypted. The `mac` of a file is checked on the file as it is in
+//! git; only then is anything of it handed out. An object that went through a renderer is opened
+//! value by value: each is bound to its key path, which renderers keep.
 //!
 //! **Invariant:** pure. No error, no `Debug` and no log has anything that was encrypted. A
 //! plaintext that is handed out is wiped when it is dropped. Time and memory are linear in the
@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 pub use age::AgeIdentities;
 pub(crate) use error::{SopsError, text_excerpt};
 pub(crate) use object::{object_key, open_object};
-pub(crate) use value::{DataKey, SealingSecret, is_sealed, is_sealed_comment};
+pub(crate) use value::{DataKey, SealingSecret, is_encrypted_comment, is_encrypted_value};
 
 use age::AttemptBudget;
 use document::OpenedDocuments;
@@ -95,7 +95,7 @@ struct FileKey {
     entries: Vec<AgeEntry>,
 }
 
-/// The secret for seals over what is made of a file.
+/// The secret for render seals over what is made of a file.
 pub(crate) struct FileSeal {
     /// The secret, which follows from the data key.
     pub(crate) secret: SealingSecret,
@@ -138,7 +138,7 @@ impl OpenedFile<'_> {
         }
     }
 
-    /// Returns the file in the open. The reader of its format gives of it what was encrypted.
+    /// Returns the decrypted file. The reader of its format gives of it what was encrypted.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use super::error::{MetadataFault, SopsError};
 use super::leaves::{NamedFile, SOPS_KEY};
 use super::metadata::SopsMetadata;
 use super::opening::path_excerpt;
-use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
+use super::value::{DataKey, DecryptedValue, ENCRYPTED_PREFIX, EncryptedValue, EncryptedValueFault};
 
 /// The prefixes of the key path of a value: it was in a list of objects, which readers and
 /// renderers take apart.
@@ -96,7 +96,7 @@ impl ObjectOpener<'_> {
                 }
             }
             Value::String(text) if text.starts_with(ENCRYPTED_PREFIX) => {
-                let opened = SealedValue::parse(text).and_then(|sealed| self.open(&sealed));
+                let opened = EncryptedValue::parse(text).and_then(|encrypted| self.open(&encrypted));
                 let opened = opened.and_then(|opened| tree(&opened)).map_err(|fault| self.fault(fault))?;
                 let Some(opened) = opened else { return Ok(ListItemAction::Remove) };
                 *value = opened;
@@ -112,43 +112,45 @@ impl ObjectOpener<'_> {
             self.path.push_str(key);
             self.path.push(':');
             if self.value(value)? == ListItemAction::Remove {
-                return Err(self.fault(SealedValueFault::Type));
+                return Err(self.fault(EncryptedValueFault::Type));
             }
             self.path.truncate(before);
         }
         Ok(())
     }
 
-    fn open(&mut self, sealed: &SealedValue<'_>) -> Result<OpenedValue, SealedValueFault> {
+    fn open(&mut self, encrypted: &EncryptedValue<'_>) -> Result<DecryptedValue, EncryptedValueFault> {
         let all = (0..self.keys.len()).flat_map(|key| KEY_PATH_PREFIXES.map(|prefix| (key, prefix)));
         for (key, prefix) in std::iter::once(self.last).chain(all) {
             let Some(data_key) = self.keys.get(key) else { continue };
-            let cost = sealed.len() + prefix.len() + self.path.len();
-            self.work = self.work.checked_sub(cost).ok_or(SealedValueFault::TooMuchWork)?;
-            match data_key.open(sealed, &format!("{prefix}{}", self.path)) {
-                Err(SealedValueFault::Code) => {}
+            let cost = encrypted.len() + prefix.len() + self.path.len();
+            self.work = self.work.checked_sub(cost).ok_or(EncryptedValueFault::TooMuchWork)?;
+            match data_key.open(encrypted, &format!("{prefix}{}", self.path)) {
+                Err(EncryptedValueFault::TagMismatch) => {}
                 opened => {
                     self.last = (key, prefix);
                     return opened;
                 }
             }
         }
-        Err(SealedValueFault::Code)
+        Err(EncryptedValueFault::TagMismatch)
     }
 
-    fn fault(&self, fault: SealedValueFault) -> SopsError {
+    fn fault(&self, fault: EncryptedValueFault) -> SopsError {
         SopsError::Value { at: self.at.clone(), path: path_excerpt(&self.path), fault }
     }
 }
 
 /// Returns a value as Kubernetes reads what SOPS writes of it; none for a comment.
-fn tree(opened: &OpenedValue) -> Result<Option<Value>, SealedValueFault> {
+fn tree(opened: &DecryptedValue) -> Result<Option<Value>, EncryptedValueFault> {
     Ok(Some(match opened {
-        OpenedValue::Text(text) | OpenedValue::Time(text) => Value::String(text.to_string()),
-        OpenedValue::Bytes(_) => return Err(SealedValueFault::Binary),
-        OpenedValue::Int(int) => Value::from(*int),
-        OpenedValue::Float(float) => Value::Number(json_number(*float).ok_or(SealedValueFault::NotFinite)?),
-        OpenedValue::Bool(truth) => Value::Bool(*truth),
-        OpenedValue::Comment(_) => return Ok(None),
+        DecryptedValue::Text(text) | DecryptedValue::Time(text) => Value::String(text.to_string()),
+        DecryptedValue::Bytes(_) => return Err(EncryptedValueFault::Binary),
+        DecryptedValue::Int(int) => Value::from(*int),
+        DecryptedValue::Float(float) => {
+            Value::Number(json_number(*float).ok_or(EncryptedValueFault::NotFinite)?)
+        }
+        DecryptedValue::Bool(truth) => Value::Bool(*truth),
+        DecryptedValue::Comment(_) => return Ok(None),
     }))
 }

@@ -12,7 +12,7 @@ use super::leaves::{Leaf, LeafVisitor, NamedFile, PlaintextValue};
 use super::metadata::SopsMetadata;
 use super::positions::{MarkCursor, scalar_range};
 use super::rules::{EncryptionRule, ValueState};
-use super::value::{DataKey, ENCRYPTED_PREFIX, OpenedValue, SealedValue, SealedValueFault};
+use super::value::{DataKey, DecryptedValue, ENCRYPTED_PREFIX, EncryptedValue, EncryptedValueFault};
 
 /// Bytes that are decrypted and authenticated for one file: those of the file, and of key paths.
 const MAX_FILE_DECRYPTION_BYTES: usize = 64 << 20;
@@ -36,7 +36,7 @@ pub(super) enum LeafContext {
 
 /// An opened value, and what of the file it takes the place of.
 pub(super) struct OpenedLeaf {
-    pub(super) value: OpenedValue,
+    pub(super) value: DecryptedValue,
     pub(super) mark: TextMark,
     /// The keys on the way to it, as messages show them.
     pub(super) path: String,
@@ -85,16 +85,18 @@ impl OpeningState {
         state: ValueState,
         path: &str,
         key: &DataKey,
-    ) -> Result<Option<OpenedValue>, SealedValueFault> {
-        let sealed = text.filter(|text| text.starts_with(ENCRYPTED_PREFIX));
-        let opened = match (state, sealed, text) {
-            (ValueState::Encrypted | ValueState::ByForm, Some(sealed), _) => {
-                let sealed = SealedValue::parse(sealed)?;
-                self.work.spend(sealed.len() + path.len())?;
-                Some(key.open(&sealed, path)?)
+    ) -> Result<Option<DecryptedValue>, EncryptedValueFault> {
+        let encrypted = text.filter(|text| text.starts_with(ENCRYPTED_PREFIX));
+        let opened = match (state, encrypted, text) {
+            (ValueState::Encrypted | ValueState::ByForm, Some(encrypted), _) => {
+                let encrypted = EncryptedValue::parse(encrypted)?;
+                self.work.spend(encrypted.len() + path.len())?;
+                Some(key.open(&encrypted, path)?)
             }
             // SOPS leaves an empty text as it is.
-            (ValueState::Encrypted, None, text) if text != Some("") => return Err(SealedValueFault::Clear),
+            (ValueState::Encrypted, None, text) if text != Some("") => {
+                return Err(EncryptedValueFault::Clear);
+            }
             _ => None,
         };
         if let Some(opened) = &opened {
@@ -120,8 +122,8 @@ impl OpeningState {
 struct WorkBudget(usize);
 
 impl WorkBudget {
-    fn spend(&mut self, bytes: usize) -> Result<(), SealedValueFault> {
-        self.0 = self.0.checked_sub(bytes).ok_or(SealedValueFault::TooMuchWork)?;
+    fn spend(&mut self, bytes: usize) -> Result<(), EncryptedValueFault> {
+        self.0 = self.0.checked_sub(bytes).ok_or(EncryptedValueFault::TooMuchWork)?;
         Ok(())
     }
 }
@@ -144,11 +146,14 @@ impl ContentDigest {
         }
     }
 
-    fn add_opened(&mut self, path: &str, value: &OpenedValue) {
+    fn add_opened(&mut self, path: &str, value: &DecryptedValue) {
         let kind = match value {
-            OpenedValue::Text(_) | OpenedValue::Bytes(_) => b't',
-            OpenedValue::Comment(_) => return,
-            OpenedValue::Int(_) | OpenedValue::Float(_) | OpenedValue::Bool(_) | OpenedValue::Time(_) => b'o',
+            DecryptedValue::Text(_) | DecryptedValue::Bytes(_) => b't',
+            DecryptedValue::Comment(_) => return,
+            DecryptedValue::Int(_)
+            | DecryptedValue::Float(_)
+            | DecryptedValue::Bool(_)
+            | DecryptedValue::Time(_) => b'o',
         };
         self.add(path, kind, value.mac_bytes().as_slice());
     }
@@ -255,9 +260,9 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
         let fault = |fault| SopsError::Value { at: self.file.at(mark), path: path_excerpt(leaf.path), fault };
         let Some(value) = opened.map_err(fault)? else { return self.clear(&leaf) };
         let is_list = tree.kind(leaf.parent) == YamlNodeKind::Sequence;
-        let is_comment = matches!(value, OpenedValue::Comment(_));
+        let is_comment = matches!(value, DecryptedValue::Comment(_));
         if is_comment && !is_list {
-            return Err(fault(SealedValueFault::Type));
+            return Err(fault(EncryptedValueFault::Type));
         }
         if tree.tag(leaf.node) != ScalarTag::None {
             return Err(self.file.form(mark, "an encrypted value with a tag"));

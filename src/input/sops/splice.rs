@@ -14,7 +14,7 @@ use super::leaves::{Leaf, LeafVisitor, NamedFile, PlaintextValue, SOPS_KEY, walk
 use super::opening::{ContentDigest, LeafContext, OpenedLeaf};
 use super::positions::{MarkCursor, line_end, line_start};
 use super::rules::EncryptionRule;
-use super::value::{OpenedValue, SealedValueFault};
+use super::value::{DecryptedValue, EncryptedValueFault};
 use super::writing::{self, WrittenScalar, YamlContext};
 use super::{FileKey, PlaintextLayout, SopsFormat};
 
@@ -24,7 +24,7 @@ pub(super) struct TextEdit {
     pub(super) text: Zeroizing<String>,
 }
 
-/// Writes the documents in the open.
+/// Writes the decrypted documents.
 pub(super) fn plaintext(
     documents: &OpenedDocuments<'_>,
     keys: &[FileKey],
@@ -114,7 +114,7 @@ struct DocumentSplice<'w, 'f> {
 impl DocumentSplice<'_, '_> {
     fn values(&self, edits: &mut Vec<TextEdit>) -> Result<(), SopsError> {
         for leaf in &self.document.leaves {
-            if let OpenedValue::Comment(comment) = &leaf.value {
+            if let DecryptedValue::Comment(comment) = &leaf.value {
                 edits.push(self.comment(leaf, comment));
             } else if self.braces {
                 let text = writing::json(&leaf.value).ok_or_else(|| self.unfit(leaf))?;
@@ -129,8 +129,8 @@ impl DocumentSplice<'_, '_> {
     /// Returns the fault of a value that JSON does not have.
     fn unfit(&self, leaf: &OpenedLeaf) -> SopsError {
         let fault = match leaf.value {
-            OpenedValue::Bytes(_) => SealedValueFault::Binary,
-            _ => SealedValueFault::NotFinite,
+            DecryptedValue::Bytes(_) => EncryptedValueFault::Binary,
+            _ => EncryptedValueFault::NotFinite,
         };
         SopsError::Value { at: self.documents.file.at(leaf.mark), path: leaf.path.clone(), fault }
     }

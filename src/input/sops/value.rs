@@ -16,31 +16,31 @@ use zeroize::Zeroizing;
 pub(super) const ENCRYPTED_PREFIX: &str = "ENC[AES256_GCM,";
 /// The end of a comment among the items of a list, where SOPS encrypts it as one of them.
 const COMMENT_END: &str = ",type:comment]";
-/// Bytes of a data key, and of the vector that starts each value.
+/// Bytes of a data key, and of the initialization vector of each value.
 const KEY_BYTES: usize = 32;
 /// The label under which a secret is derived from a data key: the key itself seals nothing of ours.
 const KEY_DERIVATION_LABEL: &[u8] = b"rhumb.dev: values that a renderer made";
 const TAG_BYTES: usize = 16;
 
 /// Returns whether a text has the form of an encrypted value.
-pub(crate) fn is_sealed(text: &str) -> bool {
+pub(crate) fn is_encrypted_value(text: &str) -> bool {
     text.starts_with(ENCRYPTED_PREFIX)
 }
 
 /// Returns whether a text has the form of an encrypted comment, which is no value.
-pub(crate) fn is_sealed_comment(text: &str) -> bool {
-    is_sealed(text) && text.ends_with(COMMENT_END)
+pub(crate) fn is_encrypted_comment(text: &str) -> bool {
+    is_encrypted_value(text) && text.ends_with(COMMENT_END)
 }
 
-/// The reason for which a value cannot be opened.
+/// The reason for which a value cannot be decrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SealedValueFault {
+pub enum EncryptedValueFault {
     /// It is not of the form that SOPS writes.
     #[error("is malformed")]
     Malformed,
-    /// Its MAC does not fit: value, key path or data key are others than when it was encrypted.
+    /// Its GCM tag does not fit: value, key path or data key are others than when it was encrypted.
     #[error("was edited or moved to another key, or belongs to another file")]
-    Code,
+    TagMismatch,
     /// The content is not of the type that it is marked as.
     #[error("is not of its type")]
     Type,
@@ -58,8 +58,8 @@ pub enum SealedValueFault {
     NotFinite,
 }
 
-/// A value in the open. Wiped when it is dropped, and never shown.
-pub(super) enum OpenedValue {
+/// A decrypted value. Wiped when it is dropped, and never shown.
+pub(super) enum DecryptedValue {
     Text(Zeroizing<String>),
     /// A text that is not UTF-8.
     Bytes(Zeroizing<Vec<u8>>),
@@ -71,14 +71,14 @@ pub(super) enum OpenedValue {
     Comment(Zeroizing<String>),
 }
 
-impl fmt::Debug for OpenedValue {
+impl fmt::Debug for DecryptedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OpenedValue(..)")
+        f.write_str("DecryptedValue(..)")
     }
 }
 
-impl OpenedValue {
-    fn read(kind: &str, mut bytes: Zeroizing<Vec<u8>>) -> Result<Self, SealedValueFault> {
+impl DecryptedValue {
+    fn read(kind: &str, mut bytes: Zeroizing<Vec<u8>>) -> Result<Self, EncryptedValueFault> {
         let text = match String::from_utf8(std::mem::take(&mut *bytes)) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if matches!(kind, "str" | "bytes") => {
@@ -86,10 +86,10 @@ impl OpenedValue {
             }
             Err(error) => {
                 drop(Zeroizing::new(error.into_bytes()));
-                return Err(SealedValueFault::Type);
+                return Err(EncryptedValueFault::Type);
             }
         };
-        let opened = match kind {
+        let decrypted = match kind {
             "str" | "bytes" => Some(Self::Text(text)),
             "int" => text.parse().ok().map(Self::Int),
             "float" => text.parse().ok().map(Self::Float),
@@ -103,7 +103,7 @@ impl OpenedValue {
             "comment" => Some(Self::Comment(text)),
             _ => None,
         };
-        opened.ok_or(SealedValueFault::Type)
+        decrypted.ok_or(EncryptedValueFault::Type)
     }
 
     /// Returns the bytes that the file's MAC is computed over: the form that SOPS gives a value.
@@ -165,28 +165,32 @@ impl DataKey {
         self.sealing
     }
 
-    /// Opens a value that is at a key path, for example `data:password:`.
-    pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
-        let mut buffer = Zeroizing::new(sealed.data.clone());
-        let (iv, tag) = (sealed.iv.into(), sealed.tag.into());
+    /// Decrypts a value that is at a key path, for example `data:password:`.
+    pub(super) fn open(
+        &self,
+        encrypted: &EncryptedValue<'_>,
+        path: &str,
+    ) -> Result<DecryptedValue, EncryptedValueFault> {
+        let mut buffer = Zeroizing::new(encrypted.data.clone());
+        let (iv, tag) = (encrypted.iv.into(), encrypted.tag.into());
         self.cipher
             .decrypt_inout_detached(&iv, path.as_bytes(), buffer.as_mut_slice().into(), &tag)
-            .map_err(|_| SealedValueFault::Code)?;
-        OpenedValue::read(sealed.kind, buffer)
+            .map_err(|_| EncryptedValueFault::TagMismatch)?;
+        DecryptedValue::read(encrypted.kind, buffer)
     }
 }
 
 /// The parts of an encrypted value.
-pub(super) struct SealedValue<'a> {
+pub(super) struct EncryptedValue<'a> {
     data: Vec<u8>,
     iv: [u8; KEY_BYTES],
     tag: [u8; TAG_BYTES],
     kind: &'a str,
 }
 
-impl<'a> SealedValue<'a> {
+impl<'a> EncryptedValue<'a> {
     /// Reads a text that begins with [`ENCRYPTED_PREFIX`].
-    pub(super) fn parse(text: &'a str) -> Result<Self, SealedValueFault> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, EncryptedValueFault> {
         let parts = || {
             let rest = text.strip_prefix(ENCRYPTED_PREFIX)?.strip_prefix("data:")?.strip_suffix(']')?;
             let (data, rest) = rest.split_once(",iv:")?;
@@ -199,10 +203,10 @@ impl<'a> SealedValue<'a> {
                 kind,
             })
         };
-        parts().ok_or(SealedValueFault::Malformed)
+        parts().ok_or(EncryptedValueFault::Malformed)
     }
 
-    /// Returns the bytes that opening it costs.
+    /// Returns the bytes that decrypting it costs.
     pub(super) fn len(&self) -> usize {
         self.data.len()
     }

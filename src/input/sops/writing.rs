@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::manifest::{Scalar, ScalarTag, is_old_boolean, is_timestamp, resolve_scalar};
 use crate::object::canonical_json;
 
-use super::value::OpenedValue;
+use super::value::DecryptedValue;
 
 /// A scalar as it is written.
 pub(super) enum WrittenScalar {
@@ -30,16 +30,16 @@ pub(super) enum YamlContext {
 }
 
 /// Writes a value as YAML. Empty for a comment.
-pub(super) fn yaml(value: &OpenedValue, context: YamlContext) -> WrittenScalar {
+pub(super) fn yaml(value: &DecryptedValue, context: YamlContext) -> WrittenScalar {
     WrittenScalar::Line(Zeroizing::new(match value {
-        OpenedValue::Text(text) => return yaml_text(text, context),
-        OpenedValue::Bytes(bytes) => format!("!!binary {}", STANDARD.encode(bytes)),
-        OpenedValue::Int(int) => int.to_string(),
-        OpenedValue::Float(float) => yaml_float(*float),
-        OpenedValue::Bool(truth) => truth.to_string(),
-        OpenedValue::Time(time) if is_timestamp(time) => time.to_string(),
-        OpenedValue::Time(time) => return WrittenScalar::Line(double_quoted(time)),
-        OpenedValue::Comment(_) => String::new(),
+        DecryptedValue::Text(text) => return yaml_text(text, context),
+        DecryptedValue::Bytes(bytes) => format!("!!binary {}", STANDARD.encode(bytes)),
+        DecryptedValue::Int(int) => int.to_string(),
+        DecryptedValue::Float(float) => yaml_float(*float),
+        DecryptedValue::Bool(truth) => truth.to_string(),
+        DecryptedValue::Time(time) if is_timestamp(time) => time.to_string(),
+        DecryptedValue::Time(time) => return WrittenScalar::Line(double_quoted(time)),
+        DecryptedValue::Comment(_) => String::new(),
     }))
 }
 
@@ -212,16 +212,16 @@ fn yaml_float(float: f64) -> String {
 }
 
 /// Writes a value as JSON. None for what JSON does not have.
-pub(super) fn json(value: &OpenedValue) -> Option<Zeroizing<String>> {
+pub(super) fn json(value: &DecryptedValue) -> Option<Zeroizing<String>> {
     Some(match value {
-        OpenedValue::Text(text) | OpenedValue::Time(text) => json_text(text),
-        OpenedValue::Int(int) => Zeroizing::new(int.to_string()),
-        OpenedValue::Bool(truth) => Zeroizing::new(truth.to_string()),
-        OpenedValue::Float(float) if float.is_finite() => {
+        DecryptedValue::Text(text) | DecryptedValue::Time(text) => json_text(text),
+        DecryptedValue::Int(int) => Zeroizing::new(int.to_string()),
+        DecryptedValue::Bool(truth) => Zeroizing::new(truth.to_string()),
+        DecryptedValue::Float(float) if float.is_finite() => {
             Zeroizing::new(canonical_json(&Value::from(*float)))
         }
-        OpenedValue::Comment(_) => Zeroizing::new(String::new()),
-        OpenedValue::Float(_) | OpenedValue::Bytes(_) => return None,
+        DecryptedValue::Comment(_) => Zeroizing::new(String::new()),
+        DecryptedValue::Float(_) | DecryptedValue::Bytes(_) => return None,
     })
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct SubstitutedDocument {
     /// The faults, in the order of the document.
     pub(crate) findings: Vec<VariableFinding>,
     /// Indicates whether it can be used.
-    pub(crate) soundness: DocumentUsability,
+    pub(crate) usability: DocumentUsability,
 }
 
 /// Indicates whether a document can be used.
@@ -57,7 +57,7 @@ impl fmt::Debug for SubstitutedDocument {
         f.debug_struct("SubstitutedDocument")
             .field("place", &self.value.position)
             .field("findings", &self.findings)
-            .field("soundness", &self.soundness)
+            .field("usability", &self.usability)
             .finish_non_exhaustive()
     }
 }
@@ -73,7 +73,7 @@ impl SubstitutedFile {
             let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
             let message = format!("{count} in this file {verb} not shown");
             let diagnostic = Diagnostic::file_error(file.clone(), "more-findings", message);
-            let is_sound = |document: &SubstitutedDocument| document.soundness == DocumentUsability::Sound;
+            let is_sound = |document: &SubstitutedDocument| document.usability == DocumentUsability::Sound;
             let severity = if self.unreadable.is_empty() && self.documents.iter().all(is_sound) {
                 Severity::Warning
             } else {
@@ -94,10 +94,10 @@ pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -
     let documents = read.documents.into_iter().map(|mut value| {
         let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - reported);
         substitution.object(&mut value, &ParentPath::ROOT);
-        let Substitution { findings, left_out: more, soundness, .. } = substitution;
+        let Substitution { findings, left_out: more, usability, .. } = substitution;
         reported += findings.len();
         left_out += more;
-        SubstitutedDocument { value, findings, soundness }
+        SubstitutedDocument { value, findings, usability }
     });
     SubstitutedFile { documents: documents.collect(), unreadable: read.diagnostics, left_out }
 }
@@ -199,7 +199,7 @@ struct Substitution<'s> {
     findings: Vec<VariableFinding>,
     max_findings: usize,
     left_out: usize,
-    soundness: DocumentUsability,
+    usability: DocumentUsability,
     /// Is set once the document or file makes too much.
     is_full: bool,
 }
@@ -207,13 +207,13 @@ struct Substitution<'s> {
 impl<'s> Substitution<'s> {
     fn new(table: &'s VariableTable, budget: &'s mut ExpansionBudget, max_findings: usize) -> Self {
         budget.begin_document();
-        let soundness = DocumentUsability::Sound;
-        Self { table, budget, findings: Vec::new(), max_findings, left_out: 0, soundness, is_full: false }
+        let usability = DocumentUsability::Sound;
+        Self { table, budget, findings: Vec::new(), max_findings, left_out: 0, usability, is_full: false }
     }
 
     fn find(&mut self, position: TextPosition, path: &ParentPath<'_>, problem: VariableProblem) {
         if problem.severity() == Severity::Error {
-            self.soundness = DocumentUsability::Faulty;
+            self.usability = DocumentUsability::Faulty;
         }
         if self.findings.len() >= self.max_findings {
             self.left_out += 1;

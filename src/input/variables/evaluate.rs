@@ -53,19 +53,20 @@ impl Expansion {
         budget: &mut ExpansionBudget,
     ) -> Result<String, TemplateFault> {
         let template = Template::parse(text)?;
-        let text = Evaluation { table, budget, seen: self }.template(&template)?;
+        let text = TemplateEvaluation { table, budget, seen: self }.template(&template)?;
         budget.spend_scalar(text.len())?;
         Ok(text)
     }
 }
 
-struct Evaluation<'e> {
+/// The evaluation of one template of a scalar.
+struct TemplateEvaluation<'e> {
     table: &'e VariableTable,
     budget: &'e mut ExpansionBudget,
     seen: &'e mut Expansion,
 }
 
-impl<'e> Evaluation<'e> {
+impl<'e> TemplateEvaluation<'e> {
     fn template(&mut self, template: &Template) -> Result<String, TemplateFault> {
         let mut out = String::new();
         for part in &template.parts {

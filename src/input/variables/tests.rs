@@ -117,7 +117,7 @@ fn a_value_stays_one_scalar_whatever_is_in_it() {
     for (text, value) in [("a: ${LIST}", "[a, b]"), ("a: ${MAP}", "{a: b}")] {
         let file = read(text);
         assert_eq!(file.documents[0].value.to_value(), json!({ "a": value }));
-        assert_eq!(file.documents[0].soundness, DocumentUsability::Sound);
+        assert_eq!(file.documents[0].usability, DocumentUsability::Sound);
         check_findings(
             text,
             &[
@@ -157,8 +157,8 @@ fn everything_that_is_not_set_is_named_at_once() {
         ],
     );
     let file = read("a: ${NAME}\nb: ${ONE}\n---\na: ${NAME}\n");
-    let soundness: Vec<_> = file.documents.iter().map(|document| document.soundness).collect();
-    assert_eq!(soundness, [DocumentUsability::Faulty, DocumentUsability::Sound]);
+    let usability: Vec<_> = file.documents.iter().map(|document| document.usability).collect();
+    assert_eq!(usability, [DocumentUsability::Faulty, DocumentUsability::Sound]);
     // A faulty scalar stays as it was.
     assert_eq!(file.documents[0].value.to_value(), json!({ "a": "shop", "b": "${ONE}" }));
 }
@@ -344,7 +344,7 @@ fn findings_of_one_file_are_counted_from_some_number_on() {
     assert_eq!(diagnostics.len(), 201);
     assert_eq!(diagnostics[200].message, "400 more findings in this file are not shown");
     assert!(diagnostics[200].is_error());
-    assert!(file.documents.iter().all(|document| document.soundness == DocumentUsability::Faulty));
+    assert!(file.documents.iter().all(|document| document.usability == DocumentUsability::Faulty));
     // Warnings alone make no error of what has no room.
     let sound = read(&"- ${LIST}\n".repeat(300)).diagnostics(&"a.yaml".into());
     assert_eq!(sound[200].message, "100 more findings in this file are not shown");

@@ -156,7 +156,7 @@ fn too_many_are_not_written_and_no_warning_is_among_them() {
 #[test]
 fn events_are_about_the_object_and_about_the_source() {
     let mut fixture = CorrelatorFixture::new();
-    fixture.happens(EventReason::RevisionRead, None, "revision 1a2b is in force");
+    fixture.happens(EventReason::RevisionRead, None, "revision 1a2b was read");
     fixture.happens(EventReason::Created, Some("web"), "created");
     let write = fixture.correlator.next(fixture.now).unwrap();
     let KubernetesEvent { id, uid, annotations, severity, .. } = &write.occurrence;

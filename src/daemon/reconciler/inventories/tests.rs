@@ -14,7 +14,7 @@ use crate::engine::{
     AcceptanceRecord, AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, ObjectOwner, OptOutPolicy,
     PrunePolicy, RepositoryExtent,
 };
-use crate::input::VariableUse;
+use crate::input::VariableMode;
 use crate::object::annotations;
 use crate::source::{
     GitLocation, ResolvedLocation, SignatureVerification, Source, SourceSettings, VerifiedCommits, read_disk,
@@ -31,7 +31,7 @@ fn source(dir: &Path) -> SourceSetup {
         namespace: "shop".to_owned(),
         allow: Arc::default(),
         account: None,
-        variables: VariableUse::Literal,
+        variables: VariableMode::Literal,
         decrypter: Arc::default(),
         namespaces: None,
         adopt: AdoptPolicy::IfUnowned,

@@ -50,7 +50,7 @@ pub(super) fn identities() -> AgeIdentities {
     AgeIdentities::parse(include_str!("fixtures/identity.txt")).unwrap()
 }
 
-/// Opens a file, and returns the text in the open, or the error.
+/// Opens a file, and returns the decrypted text, or the error.
 pub(super) fn opened(name: &str, bytes: &[u8], layout: PlaintextLayout) -> Result<String, String> {
     opened_with(&identities(), name, bytes, layout)
 }

@@ -143,13 +143,13 @@ fn has_any(common: &Path) -> bool {
 
 /// Answers a webhook, and counts it.
 pub(super) async fn answer_webhook(
-    State((hooks, process)): State<(Arc<WebhookReceiver>, ProcessHandle)>,
+    State((webhooks, process)): State<(Arc<WebhookReceiver>, ProcessHandle)>,
     source: Result<extract::Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
     // A path that is not UTF-8 names no source.
     let source = source.map(|extract::Path(source)| source).unwrap_or_default();
-    let answer = receive(&hooks, &process, &source, request).await.into_response();
+    let answer = receive(&webhooks, &process, &source, request).await.into_response();
     let outcome = match answer.status() {
         StatusCode::ACCEPTED => WebhookOutcome::Taken,
         StatusCode::FORBIDDEN => WebhookOutcome::Refused,
@@ -167,13 +167,13 @@ pub(super) async fn answer_webhook(
 }
 
 async fn receive(
-    hooks: &Arc<WebhookReceiver>,
+    webhooks: &Arc<WebhookReceiver>,
     process: &ProcessHandle,
     source: &str,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let nowhere = || ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such page");
-    if hooks.secret.is_none() {
+    if webhooks.secret.is_none() {
         return Err(nowhere());
     }
     if *request.method() != Method::POST {
@@ -181,7 +181,7 @@ async fn receive(
         let why = ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
         return Ok((only, why).into_response());
     }
-    if !hooks.is_within_rate(source) {
+    if !webhooks.is_within_rate(source) {
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
         let why = ErrorResponse::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -189,7 +189,7 @@ async fn receive(
         );
         return Ok((later, why).into_response());
     }
-    let (known, name) = (hooks.clone(), source.to_owned());
+    let (known, name) = (webhooks.clone(), source.to_owned());
     let secret = tokio::task::spawn_blocking(move || known.secret_of(&name)).await;
     let secret = secret.ok().flatten().ok_or_else(nowhere)?;
     let (head, body) = request.into_parts();
@@ -203,7 +203,7 @@ async fn receive(
     if !is_right(&secret, &head.headers, &code) {
         return Err(refused());
     }
-    let message = answer_text(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
+    let message = answer_text(process.fetch(source).await, webhooks.others).ok_or_else(refused)?;
     tracing::debug!(source, "webhook: {message}");
     Ok((StatusCode::ACCEPTED, accepted_response(message)).into_response())
 }

@@ -32,8 +32,8 @@ fn served(secrets: &[(&str, &str)]) -> (TempDir, Router) {
         recorder: EventRecorder::new(jiff::Timestamp::UNIX_EPOCH),
         endpoints: EndpointMetrics::default(),
     };
-    let hooks = WebhookReceiver::new(Some(dir.path().join("webhook-secret")), UnservedSources::Nobody);
-    (dir, router(process, hooks, RouteSet::Guarded(RequestGuard::of_socket(&[]))))
+    let webhooks = WebhookReceiver::new(Some(dir.path().join("webhook-secret")), UnservedSources::Nobody);
+    (dir, router(process, webhooks, RouteSet::Guarded(RequestGuard::of_socket(&[]))))
 }
 
 async fn post(router: &Router, path: &str, headers: &[(&str, &str)], body: Body) -> (u16, String) {
@@ -170,19 +170,21 @@ async fn who_asks_for_what_is_not_there_makes_no_new_series() {
     let text = String::from_utf8(body.to_vec()).unwrap();
     let mut counted: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("rhumb_hooks_total") || line.starts_with("rhumb_http_refused_total"))
+        .filter(|line| {
+            line.starts_with("rhumb_webhooks_total") || line.starts_with("rhumb_http_refused_total")
+        })
         .collect();
     counted.sort_unstable();
     assert_eq!(
         counted,
         [
-            "rhumb_hooks_total{source=\"other\",outcome=\"refused\"} 6",
-            "rhumb_hooks_total{source=\"other\",outcome=\"taken\"} 1",
-            "rhumb_hooks_total{source=\"other\",outcome=\"unreadable\"} 1",
             "rhumb_http_refused_total{why=\"connections\"} 0",
             "rhumb_http_refused_total{why=\"name\"} 1",
             "rhumb_http_refused_total{why=\"site\"} 1",
             "rhumb_http_refused_total{why=\"token\"} 0",
+            "rhumb_webhooks_total{source=\"other\",outcome=\"refused\"} 6",
+            "rhumb_webhooks_total{source=\"other\",outcome=\"taken\"} 1",
+            "rhumb_webhooks_total{source=\"other\",outcome=\"unreadable\"} 1",
         ]
     );
 }
