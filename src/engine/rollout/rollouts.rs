@@ -136,6 +136,8 @@ pub(in crate::engine) struct Rollout {
     /// The lowest version whose view counts: of our write, or of the view that showed the rollout.
     /// None while our write is not answered.
     pub(in crate::engine) min_resource_version: Option<ResourceVersion>,
+    /// The time since which nobody knows whether its write was carried out; none where that is known.
+    pub(in crate::engine) unanswered_since: Option<Instant>,
     /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) slot: BudgetSlot,
     /// Pods that the write may take down beyond those that were unavailable already.
@@ -175,6 +177,7 @@ impl Rollout {
     ) -> Self {
         Self {
             min_resource_version,
+            unanswered_since: None,
             slot,
             additional_unavailable,
             claim,
@@ -291,18 +294,6 @@ impl Engine {
         }
     }
 
-    /// Notes a write that may restart pods and failed, or whose fate is unknown: then this version
-    /// would show it.
-    pub(in crate::engine) fn record_lost_rollout_write(
-        &mut self,
-        id: &ObjectId,
-        written: Option<ResourceVersion>,
-    ) {
-        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_none()) {
-            self.record_rollout_write(id, written);
-        }
-    }
-
     /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
@@ -404,7 +395,7 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut done, mut failed, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
@@ -421,6 +412,7 @@ impl Engine {
                 RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
+                RolloutVerdict::Unwritten => unwritten.push(id),
             }
         }
         self.advance_steps(now);
@@ -429,6 +421,9 @@ impl Engine {
         }
         for (id, why, event_subjects) in failed {
             self.record_rollout_failure(&id, &why, event_subjects);
+        }
+        for id in unwritten {
+            self.drop_unwritten_rollout(&id);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
         self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
@@ -467,7 +462,7 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
+                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
             }
         });
         let starts =
