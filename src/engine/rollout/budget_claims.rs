@@ -309,9 +309,7 @@ impl Engine {
         self.objects.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
-        self.rollouts
-            .foreign_unavailable
-            .retain(|id, _| ledger.tallies.iter().any(|tally| tally.unavailable.contains_key(id)));
+        self.rollouts.forget_outdated_views(&ledger);
         self.rollouts.fixed_bytes = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);
