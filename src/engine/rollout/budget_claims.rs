@@ -53,6 +53,7 @@ impl Engine {
         // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
+        let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
         self.request_slot(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
         let has_unused_claim = self.rollouts.unused_claims.contains(id);
@@ -72,7 +73,7 @@ impl Engine {
             self.rollouts.claims_to_write.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
-        if holds {
+        if holds || stands_for_rollout {
             self.rollouts.claims_to_write.remove(id);
             return decision;
         }
