@@ -30,6 +30,7 @@ use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
 use crate::engine::state::Engine;
@@ -157,8 +158,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) step_held_since: Option<Instant>,
     /// Its pods, as last reported.
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
-    /// The pod that was to be deleted last to free it, in the version that was judged.
-    pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
+    /// The pod that was to be deleted last to free it.
+    pub(in crate::engine) last_deleted_pod: Option<DeletedPod>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
     /// The state that it started from: after a failed rollout, the pods of that one that are not
@@ -470,6 +471,7 @@ impl Engine {
         ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
+            .chain(self.next_deletion_due(now))
             .min()
     }
 
