@@ -141,7 +141,7 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) unanswered_since: Option<Instant>,
     /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) slot: BudgetSlot,
-    /// Pods that the write may take down beyond those that were unavailable already.
+    /// Pods that it may have unavailable at a time.
     pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
