@@ -131,9 +131,9 @@ impl Engine {
         Some((request, self.make_claim(source, content, reserved)))
     }
 
-    /// Returns the number of pods that a write may have unavailable at a time. As long as it rolls out
-    /// they are reserved, also where fewer are needed now: some may be unavailable already, and get
-    /// well before it takes down the next ones.
+    /// Returns the number of pods that a write may have unavailable at a time. All of them are reserved
+    /// as long as it rolls out. Some may be unavailable already, and get well before it takes
+    /// down the next ones.
     pub(in crate::engine) fn possible_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let replica_status = self.live_object(id).and_then(|live| live.replica_status);
         // Only metadata was read of an object that is not ours yet.
