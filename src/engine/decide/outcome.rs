@@ -236,7 +236,7 @@ impl Engine {
             _ => None,
         };
         if !matches!(action, Action::DryRun(_)) {
-            self.record_lost_rollout_write(id, written);
+            self.record_lost_rollout_write(id, written, now);
         }
         let is_refused = matches!((action, &failure), (Action::Apply(_), WriteFailure::Refused(..)));
         if is_refused && !self.rollouts.in_flight.contains_key(id) {

@@ -136,14 +136,18 @@ impl Engine {
         found
     }
 
-    /// Returns whether an order works as long as it is there: a promotion, until the rollout has
-    /// come past its step.
+    /// Returns whether an order works as long as it is there, or may: a promotion, until the rollout
+    /// has come past its step.
     fn is_in_effect(&self, source: SourceId, order: &Order) -> bool {
         let (content, last) = match order.verb {
             OrderVerb::Promote(content, from) => (content, from),
             OrderVerb::PromoteFull(content) => (content, u32::MAX),
             _ => return false,
         };
+        // A process that has just begun knows neither what is wanted nor what is there.
+        if !self.can_carry_out(source) || self.release_key_blocker().is_some() {
+            return true;
+        }
         let id = &order.object;
         let wanted = self.entry(id).and_then(ObjectEntry::target_content);
         wanted.is_some_and(|(of, desired)| of == source && desired.has_hash(content))
@@ -199,6 +203,11 @@ impl Engine {
         let (id, by) = (&order.object, &order.by);
         match &order.verb {
             OrderVerb::Confirm(uids) => OrderAnswer::Done(self.confirm(source, id, uids)),
+            // Nothing proves before what is there. Of a step only a seal does.
+            OrderVerb::Promote(..) | OrderVerb::PromoteFull(_) if self.release_key_blocker().is_some() => {
+                OrderAnswer::Deferred
+            }
+            _ if self.is_reading_release_key() => OrderAnswer::Deferred,
             // The rights over one source's orders must not reach another's.
             _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
                 let name = &self.sources[source].declared.name;

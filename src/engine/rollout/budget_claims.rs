@@ -53,6 +53,7 @@ impl Engine {
         // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
+        let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
         self.request_slot(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
         let has_unused_claim = self.rollouts.unused_claims.contains(id);
@@ -72,7 +73,7 @@ impl Engine {
             self.rollouts.claims_to_write.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
-        if holds {
+        if holds || stands_for_rollout {
             self.rollouts.claims_to_write.remove(id);
             return decision;
         }
@@ -98,7 +99,7 @@ impl Engine {
     }
 
     fn slot_request(&self, id: &ObjectId, action: &Action) -> Option<(SlotRequest, RolloutClaim)> {
-        let (source, priority, wave, content, lost) = match action {
+        let (source, priority, wave, content, reserved) = match action {
             Action::Apply(apply) if apply.restarts == RestartRisk::Possible => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => SlotPriority::Repair,
@@ -110,7 +111,7 @@ impl Engine {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.desired.hash, next.data),
                     _ => apply.desired.hash,
                 };
-                (apply.source, priority, apply.desired.wave, content, self.additional_unavailable(id, lost))
+                (apply.source, priority, apply.desired.wave, content, self.possible_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.target_content()?;
@@ -119,30 +120,32 @@ impl Engine {
                     SlotPriority::NewContent,
                     desired.wave,
                     desired.hash,
-                    self.additional_unavailable(id, |replicas| replicas),
+                    self.possible_loss(id, |replicas| replicas),
                 )
             }
             Action::Nothing => return self.node_slot_request(id),
             _ => return None,
         };
-        let request = SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable: lost };
-        Some((request, self.make_claim(source, content, lost)))
+        let additional_unavailable = self.additional_unavailable(id, reserved);
+        let request = SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable };
+        Some((request, self.make_claim(source, content, reserved)))
     }
 
-    /// Returns the number of pods that go away beyond those that are unavailable already.
-    pub(in crate::engine) fn additional_unavailable(
-        &self,
-        id: &ObjectId,
-        may_lose: impl Fn(u32) -> u32,
-    ) -> u32 {
+    /// Returns the number of pods that a write may have unavailable at a time. All of them are reserved
+    /// as long as it rolls out. Some may be unavailable already, and get well before it takes
+    /// down the next ones.
+    pub(in crate::engine) fn possible_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let replica_status = self.live_object(id).and_then(|live| live.replica_status);
         // Only metadata was read of an object that is not ours yet.
-        let lost = match replica_status {
+        match replica_status {
             Some(replica_status) => self.credible_loss(id, replica_status, may_lose(replica_status.replicas)),
             None => may_lose(self.dry_run_restarts(id)),
-        };
-        let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
-        lost.saturating_sub(away)
+        }
+    }
+
+    /// Returns how many of these pods are not unavailable already.
+    pub(in crate::engine) fn additional_unavailable(&self, id: &ObjectId, lost: u32) -> u32 {
+        lost.saturating_sub(self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away))
     }
 
     fn request_slot(&mut self, request: SlotRequest, claim: RolloutClaim) {
@@ -263,18 +266,16 @@ impl Engine {
         if !takes {
             return;
         }
-        let slot_request = self.rollouts.requests_by_id.get(id).cloned();
+        let claim = self.rollouts.requests_by_id.get(id).map(|(_, claim)| claim.clone());
         self.withdraw(id);
         self.rollouts.ended_claims.remove(id);
-        let (cost, claim) = match slot_request {
-            Some((request, claim)) => (request.additional_unavailable, Some(claim)),
-            None => (0, self.own_claim(id).cloned()),
-        };
+        let claim = claim.or_else(|| self.own_claim(id).cloned());
+        let reserved = claim.as_ref().map_or(0, |claim| claim.additional_unavailable);
         let health = self.live_object(id).map(|live| &live.health);
         let earlier_failure = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
-        let mut rollout = Rollout::new(BudgetSlot::Taken, cost, claim, None);
+        let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, claim, None);
         rollout.earlier_failure = earlier_failure;
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
@@ -309,9 +310,7 @@ impl Engine {
         self.objects.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
-        self.rollouts
-            .foreign_unavailable
-            .retain(|id, _| ledger.tallies.iter().any(|tally| tally.unavailable.contains_key(id)));
+        self.rollouts.forget_outdated_views(&ledger);
         self.rollouts.fixed_bytes = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);

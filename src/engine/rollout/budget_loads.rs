@@ -9,7 +9,9 @@ use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
-use crate::engine::{BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, WorkloadLoad, is_workload};
+use crate::engine::{
+    BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, RolloutClaim, WorkloadLoad, is_workload,
+};
 use crate::object::ObjectId;
 
 impl Rollouts {
@@ -36,6 +38,16 @@ impl Engine {
     /// another daemon has claimed.
     pub(in crate::engine) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.slot == BudgetSlot::Taken).map(|load| load.id).collect()
+    }
+
+    /// Returns whether the ledger has this very claim, and the workload holds a slot. The claim may be
+    /// from a rollout that has ended, where somebody else has begun another one since. It would be
+    /// written just so, without a start, so no write is needed.
+    pub(in crate::engine) fn is_claim_of_live_rollout(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
+        let rollout = self.rollouts.in_flight.get(id);
+        let has_slot = rollout.is_some_and(|rollout| rollout.slot == BudgetSlot::Taken);
+        // A write in flight may take the claim back.
+        has_slot && !self.rollouts.saving && self.own_claim(id) == Some(claim)
     }
 
     /// Returns the load on the budget now, whoever serves it.

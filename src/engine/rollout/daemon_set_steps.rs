@@ -408,6 +408,7 @@ impl Engine {
         let (capacity, short) = self.eviction_capacity(id);
         let away = self
             .max_concurrent_evictions(id, desired.strategy, all)
+            .min(self.claimed_evictions(id))
             .saturating_sub(count_too_young(live, &pods));
         let wish = NodeStep { target: steps.target(step, progress.replicas), away, nodes: all };
         let wanted = select_evictions(&pods, wish);
@@ -435,6 +436,14 @@ impl Engine {
             Some(PodToEvict { of: id.clone(), uid: uid(&name)?, name, node })
         });
         EvictionPlan::Pods(due.collect())
+    }
+
+    /// Returns the number of pods that may be unavailable by its claim. Nodes that come, or a newer
+    /// strategy, let no more go before the next one.
+    fn claimed_evictions(&self, id: &ObjectId) -> u32 {
+        let rollout = self.rollouts.in_flight.get(id).filter(|rollout| rollout.slot == BudgetSlot::Taken);
+        let claimed = rollout.map(|rollout| rollout.additional_unavailable);
+        claimed.filter(|claimed| *claimed > 0).unwrap_or(u32::MAX)
     }
 
     /// Returns the number of pods of a workload that may be unavailable now, and the bound behind

@@ -33,6 +33,8 @@ pub(in crate::engine) enum RolloutVerdict {
     Done,
     /// It failed: the reason, and the objects whose Events say more.
     Failed(Arc<str>, Vec<Uid>),
+    /// Its write was never carried out, so there is none.
+    Unwritten,
 }
 
 /// The part of a rollout that changes with what the cluster shows, and with the time.
@@ -93,7 +95,7 @@ impl Engine {
         let live = self
             .live_object(id)
             .filter(|live| rollout.min_resource_version.is_some_and(|written| live.rv >= written));
-        let Some(live) = live else { return tracking.with_verdict(RolloutVerdict::InProgress(None)) };
+        let Some(live) = live else { return tracking.with_verdict(self.evaluate_unshown(id, rollout, now)) };
         let Some(replica_status) = live.replica_status else {
             return tracking.with_verdict(RolloutVerdict::Done);
         };

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
-use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
+use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, ReplicaStatus, WorkloadPhase};
 use crate::object::ObjectId;
@@ -33,6 +35,28 @@ pub(in crate::engine) struct ForeignWorkload {
     hidden_reason: Option<Arc<str>>,
     /// Indicates whether it has rested for so long that the claim does not count any more.
     pub(in crate::engine) is_spent: bool,
+}
+
+impl Rollouts {
+    /// Forgets the views of other daemons' workloads of which the next ledger says something newer.
+    ///
+    /// A claim may be written anew as it was before: for the next step, or for a repair. Then its
+    /// start is all that tells the two apart.
+    pub(in crate::engine) fn forget_outdated_views(&mut self, next: &RolloutLedger) {
+        let before = self.ledger.as_ref();
+        let is_known = |start: &RolloutStart| before.is_some_and(|before| before.starts.contains(start));
+        let has_begun = |id: &ObjectId| next.starts.iter().any(|start| start.id == *id && !is_known(start));
+        self.foreign_workloads
+            .retain(|id, known| next.claims.get(id) == Some(&known.claim) && !has_begun(id));
+        let published = |ledger: &RolloutLedger, id: &ObjectId| {
+            ledger.tallies.iter().filter_map(|tally| tally.unavailable.get(id).copied()).max()
+        };
+        let is_valid = |id: &ObjectId| {
+            let (now, before) = (published(next, id), before.and_then(|before| published(before, id)));
+            now.is_some() && now <= before
+        };
+        self.foreign_unavailable.retain(|id, _| is_valid(id));
+    }
 }
 
 impl Engine {

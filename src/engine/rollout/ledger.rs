@@ -65,7 +65,7 @@ pub(crate) struct RolloutClaim {
     pub holder: Arc<str>,
     /// The hash of the content that is rolled out; for a restart, that of the content and its data.
     pub rollout_key: ContentHash,
-    /// The most pods beyond the unavailable ones that this takes down at a time.
+    /// The most pods that this may have unavailable at a time.
     pub additional_unavailable: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
     pub holder_exited: bool,

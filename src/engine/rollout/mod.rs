@@ -35,6 +35,7 @@ pub(super) mod foreign_claims;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;
 pub(super) mod ledger_text;
+pub(super) mod lost_writes;
 pub(super) mod overlay;
 pub(super) mod pod_eviction;
 pub(super) mod pods;

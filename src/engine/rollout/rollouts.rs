@@ -30,6 +30,7 @@ use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
 use crate::engine::state::Engine;
@@ -136,9 +137,11 @@ pub(in crate::engine) struct Rollout {
     /// The lowest version whose view counts: of our write, or of the view that showed the rollout.
     /// None while our write is not answered.
     pub(in crate::engine) min_resource_version: Option<ResourceVersion>,
+    /// The time since which nobody knows whether its write was carried out; none where that is known.
+    pub(in crate::engine) unanswered_since: Option<Instant>,
     /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) slot: BudgetSlot,
-    /// Pods that the write may take down beyond those that were unavailable already.
+    /// Pods that it may have unavailable at a time.
     pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
@@ -155,8 +158,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) step_held_since: Option<Instant>,
     /// Its pods, as last reported.
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
-    /// The pod that was to be deleted last to free it, in the version that was judged.
-    pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
+    /// The pod that was to be deleted last to free it.
+    pub(in crate::engine) last_deleted_pod: Option<DeletedPod>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
     /// The state that it started from: after a failed rollout, the pods of that one that are not
@@ -175,6 +178,7 @@ impl Rollout {
     ) -> Self {
         Self {
             min_resource_version,
+            unanswered_since: None,
             slot,
             additional_unavailable,
             claim,
@@ -291,18 +295,6 @@ impl Engine {
         }
     }
 
-    /// Notes a write that may restart pods and failed, or whose fate is unknown: then this version
-    /// would show it.
-    pub(in crate::engine) fn record_lost_rollout_write(
-        &mut self,
-        id: &ObjectId,
-        written: Option<ResourceVersion>,
-    ) {
-        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_none()) {
-            self.record_rollout_write(id, written);
-        }
-    }
-
     /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
@@ -404,7 +396,7 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut done, mut failed, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
@@ -421,6 +413,7 @@ impl Engine {
                 RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
+                RolloutVerdict::Unwritten => unwritten.push(id),
             }
         }
         self.advance_steps(now);
@@ -429,6 +422,9 @@ impl Engine {
         }
         for (id, why, event_subjects) in failed {
             self.record_rollout_failure(&id, &why, event_subjects);
+        }
+        for id in unwritten {
+            self.drop_unwritten_rollout(&id);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
         self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
@@ -467,7 +463,7 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
+                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
             }
         });
         let starts =
@@ -475,6 +471,7 @@ impl Engine {
         ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
+            .chain(self.next_deletion_due(now))
             .min()
     }
 

@@ -26,16 +26,36 @@ pub(crate) struct StuckPod {
     pub rv: ResourceVersion,
 }
 
+/// The time after which the deletion of a pod is sent again. The first one may have failed, and a
+/// pod that waits for ever need not change.
+pub(in crate::engine) const DELETION_RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// A pod that was to be deleted, in the version that was judged.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct DeletedPod {
+    uid: Uid,
+    rv: ResourceVersion,
+    /// The time of its next deletion.
+    due: Instant,
+}
+
+impl DeletedPod {
+    /// Returns whether it is this pod, and its deletion may still be under way.
+    fn is_going(&self, pod: &PodFacts, now: Instant) -> bool {
+        self.uid == pod.uid && self.rv == pod.rv && now < self.due
+    }
+}
+
 impl Engine {
     /// Returns the pods that are to be deleted now, as they block a rollout of ours. Each is
-    /// reported once in each of its versions, so one whose deletion fails is reported again when it
-    /// has changed.
+    /// reported once in each of its versions, and again after a time.
     pub(in crate::engine) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&pod.of) {
-                rollout.last_deleted_pod = Some((pod.uid.clone(), pod.rv));
+                let due = now + DELETION_RETRY_DELAY;
+                rollout.last_deleted_pod = Some(DeletedPod { uid: pod.uid.clone(), rv: pod.rv, due });
             }
         }
         found
@@ -60,13 +80,20 @@ impl Engine {
         let grace_period = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, grace_period)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
-        let deleted_pod = (pod.uid.clone(), pod.rv);
-        (rollout.last_deleted_pod.as_ref() != Some(&deleted_pod)).then(|| StuckPod {
+        let is_going = rollout.last_deleted_pod.as_ref().is_some_and(|deleted| deleted.is_going(pod, now));
+        (!is_going).then(|| StuckPod {
             of: id.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             rv: pod.rv,
         })
+    }
+
+    /// Returns when the clock alone changes what [`Engine::stuck_pods`] finds.
+    pub(in crate::engine) fn next_deletion_due(&self, now: Instant) -> Option<Instant> {
+        let deleted =
+            self.rollouts.in_flight.values().filter_map(|rollout| rollout.last_deleted_pod.as_ref());
+        deleted.map(|pod| pod.due).filter(|due| *due > now).min()
     }
 
     /// Returns whether a source wants a workload and writes, and nobody keeps rhumb away from it. A

@@ -501,11 +501,32 @@ fn a_repair_begins_before_newer_contents() {
 }
 
 #[test]
-fn pods_that_are_unavailable_already_are_not_claimed_for() {
+fn pods_that_are_unavailable_already_are_claimed_for_and_cost_nothing() {
     for (available, expected) in [(3, 1), (2, 0), (1, 0)] {
         let mut harness = at_rest(&NAMES, &budget("100%", 100));
         show(&mut harness, "a", available);
         harness.read(reading("r2", &files(&NAMES, 2)));
-        assert_eq!(claimed(&mut harness, &workload("a")), Some(expected), "{available}");
+        assert_eq!(claimed(&mut harness, &workload("a")), Some(1), "{available}");
+        let (request, _) = &harness.engine.rollouts.requests_by_id[&workload("a")];
+        assert_eq!(request.additional_unavailable, expected, "{available}");
     }
+}
+
+// The pod that was unavailable is replaced first, and gets well. Then the next one goes.
+#[test]
+fn a_fix_keeps_its_pods_from_others_until_all_of_it_is_done() {
+    let mut harness = at_rest(&NAMES, &budget("1", 100));
+    show(&mut harness, "a", 2);
+    harness.read(reading("r2", &files(&NAMES, 2)));
+    open_window(&mut harness);
+    assert_eq!(begin(&mut harness, &NAMES), ["a"]);
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&workload("a")).unwrap();
+    thing.numbers = Some(ReplicaStatus { updated: 1, ..all_ready() });
+    (thing.phase, thing.rv) = (WorkloadPhase::Replacing, rv);
+    harness.world.announce(&workload("a"));
+    assert_eq!(begin(&mut harness, &NAMES), ["a"], "two of it have not been replaced");
+    assert_eq!(harness.engine.usage().unavailable.0, 1);
+    show(&mut harness, "a", 3);
+    assert_ne!(begin(&mut harness, &NAMES), ["a"], "it is done");
 }

@@ -94,6 +94,22 @@ fn as_many_go_at_a_time_as_its_strategy_and_the_budget_allow() {
 }
 
 #[test]
+fn a_strategy_that_allows_more_takes_no_more_than_was_claimed() {
+    let words = steps("100%");
+    let wide = Budget { max_unavailable: PodAmount::Pods(4), ..budget(3) };
+    let mut fleet = DaemonSetWorld::new(6, wide, &content(1, &words));
+    fleet.commit("r2", &content(2, &words));
+    while fleet.log.is_empty() {
+        assert!(fleet.tick(), "it comes to rest before anything was evicted");
+    }
+    fleet.commit("r3", &spread(2, &words, &json!({"rollingUpdate": {"maxUnavailable": 3}})));
+    fleet.settle();
+    assert_eq!(fleet.away, 1);
+    assert_eq!(fleet.done(&content(2, &words)).len(), 6);
+    fleet.assert_free();
+}
+
+#[test]
 fn a_pod_that_is_ready_and_not_available_yet_counts_as_away() {
     let words = steps("1");
     let mut fleet = DaemonSetWorld::new(3, tight(), &content(1, &words));

@@ -340,6 +340,63 @@ fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
     assert!(harness.world.is_free());
 }
 
+/// Returns the state in which the second revision has failed, and nobody has said why yet.
+fn failing() -> Harness {
+    let mut harness = at_rest(OnFailure::Rollback);
+    harness.read(reading("r2", &files(2, 2)));
+    let shown = |harness: &Harness| harness.world.things[&workload("web")].release.clone();
+    for _ in 0..200 {
+        if shown(&harness).is_some_and(|release| release.hash == hash(&workload("web"), 2)) {
+            break;
+        }
+        harness.turn();
+    }
+    harness.deliver(usize::MAX);
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    assert!(harness.engine.rollouts.newly_failed.contains_key(&workload("web")), "{:#?}", harness.world.log);
+    harness
+}
+
+// The inventory does not record yet what is tried again.
+#[test]
+fn what_is_about_to_be_rejected_and_is_tried_again_is_judged_anew() {
+    let mut harness = failing();
+    harness.deliver_failures();
+    assert_eq!(harness.engine.source(FIRST).pending_rejections.len(), 1);
+    retry(&mut harness);
+    harness.engine.carry_out_orders();
+    harness.settle();
+    assert!(is_tried_again(&harness), "{:#?}", harness.world.acknowledged);
+    assert_shows(&harness, 2, 2);
+    assert_fails_again_and_goes_back(&mut harness);
+}
+
+// The failure is reported when the newer content is claimed, and git takes that back before it is
+// written.
+#[test]
+fn what_failed_and_is_wanted_again_in_place_of_what_was_to_follow_goes_back() {
+    let web = workload("web");
+    let mut harness = failing();
+    harness.read(reading("r3", &files(3, 2)));
+    for _ in 0..10 {
+        let decision = harness.engine.decide(&web, harness.now);
+        if decision.reason == Some(Reason::Claiming) {
+            break;
+        }
+        harness.act(&web, decision);
+    }
+    harness.keep_claims();
+    assert_eq!(harness.world.ledger.units[0].members[&web].content, Some(hash(&web, 3)));
+    harness.deliver_failures();
+    assert!(harness.engine.source(FIRST).pending_rejections.is_empty(), "something newer is claimed");
+    harness.read(reading("r4", &files(2, 2)));
+    harness.settle();
+    assert_shows(&harness, 2, 2);
+    assert_fails_again_and_goes_back(&mut harness);
+}
+
 // Another process releases the same object, for a source of its own.
 #[test]
 fn a_retry_is_recorded_and_kept_whatever_units_other_sources_have() {

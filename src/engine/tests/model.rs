@@ -539,6 +539,12 @@ fn what_failed_is_not_held_against_what_replaces_it_whenever_the_process_ends() 
 }
 
 #[test]
+fn what_replaces_a_failed_content_shares_the_smallest_bound_with_another_workload_in_every_order() {
+    let fix = serial(&[ONE, [2, 2, 1, 1], [3, 3, 2, 1]]);
+    explore_all(&ModelCase { most: 2, bad: vec![("a", 2)], ..fix }, 11_000);
+}
+
+#[test]
 fn what_failed_under_the_smallest_bound_goes_back_whenever_the_process_ends() {
     explore_all(&ModelCase { bad: vec![("a", 2)], crashes: 1, ..serial(&[ONE, TWO]) }, 2_200);
 }

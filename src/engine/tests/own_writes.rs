@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::harness::Harness;
 use super::wakes::{lose_answer, restarting};
 use super::world::{AuditEntry, World, WorldObject, config, desired, reading};
+use crate::engine::rollout::lost_writes::LOST_WRITE_TIMEOUT;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -166,6 +167,43 @@ fn a_rollout_whose_answer_was_lost_keeps_its_place_in_the_budget_and_in_the_ledg
     harness.world.events = events;
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Changed(a), AuditEntry::Changed(b)]);
+}
+
+/// The end of the tries of a write that was lost.
+enum LastTry {
+    /// Git takes the content back.
+    TakenBack,
+    /// The API server refuses the content for good.
+    Refused,
+}
+
+// No version of the object will ever be that of the write.
+#[test]
+fn a_rollout_that_was_never_carried_out_and_is_not_tried_again_holds_its_slot_for_a_time() {
+    for last_try in [LastTry::TakenBack, LastTry::Refused] {
+        let (mut harness, [a, b], action) = restarting();
+        lose_answer(&mut harness, &a, &action);
+        match last_try {
+            LastTry::TakenBack => harness.read(reading("r3", &[("a", Some(desired(&a, 1, "a")))])),
+            LastTry::Refused => {
+                harness.pass_time(Duration::from_secs(1));
+                let again = harness.decide(&a).action;
+                assert!(matches!(again, Action::Apply(_)), "{again:?}");
+                harness.engine.note_dispatch(&a, &again);
+                let refused = WriteFailure::Refused("no".into(), RefusalRule::Other, None);
+                harness.engine.record_result(&a, &again, ActionResult::Failed(refused), harness.now);
+            }
+        }
+        // Until no start counts any more.
+        harness.pass_time(Duration::from_mins(1));
+        harness.settle();
+        assert_eq!(harness.world.log, [], "b must wait: a may be rolling");
+        let due = harness.engine.next_due(harness.now);
+        assert!(due.is_some_and(|due| due <= harness.now + LOST_WRITE_TIMEOUT), "nothing wakes it");
+        harness.pass_time(LOST_WRITE_TIMEOUT);
+        harness.settle();
+        assert_eq!(harness.world.log, [AuditEntry::Changed(b)]);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Promotions by people: the step that each is for, and how long its order counts.
 
-use super::harness::Harness;
+use super::harness::{Harness, release_key};
 use super::world::{FIRST, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ContentHash;
@@ -112,6 +112,45 @@ fn a_promotion_of_a_content_that_is_shown_and_not_wanted_any_more_is_spent() {
     assert!(harness.engine.finished_orders(FIRST).is_empty());
     harness.read(reading("r2", &[("web", Some(desired(&workload("web"), 2, "web")))]));
     assert!(!harness.engine.finished_orders(FIRST).is_empty());
+}
+
+// It may be past its step, or wait for the budget.
+#[test]
+fn a_promotion_is_not_spent_before_a_new_process_knows_what_is_wanted_and_what_is_there() {
+    let web = workload("web");
+    let is_spent = |mut engine: Engine| {
+        engine.take_orders(FIRST, vec![order("1-a", "web", OrderVerb::Promote(hash(1), 2))]);
+        let known = engine.source(FIRST).inventory.clone().unwrap();
+        let acknowledged = vec![Acknowledgement::new(&"1-a".into(), "promoted")];
+        engine.set_inventory(FIRST, Inventory { acknowledged, ..known });
+        !engine.finished_orders(FIRST).is_empty()
+    };
+    assert!(!is_spent(held().fresh(3)), "its source was not read");
+    let mut unlisted = held();
+    unlisted.world.things.clear();
+    unlisted.engine = unlisted.fresh(3);
+    unlisted.engine.set_informer_state(&web.group_kind(), KindState::Syncing);
+    unlisted.read(reading("r1", &[("web", Some(desired(&web, 1, "web")))]));
+    assert!(!is_spent(unlisted.engine.clone()), "it was not listed");
+    unlisted.engine.set_informer_state(&web.group_kind(), KindState::Synced);
+    assert!(is_spent(unlisted.engine), "it is gone");
+}
+
+#[test]
+fn a_promotion_is_not_answered_before_seals_can_be_checked() {
+    let mut harness = held();
+    harness.engine = harness.fresh_without_key();
+    harness.read(reading("r1", &[("web", Some(desired(&workload("web"), 1, "web")))]));
+    harness.engine.take_orders(FIRST, vec![order("1-a", "web", OrderVerb::Promote(hash(1), 2))]);
+    harness.engine.carry_out_orders();
+    assert_eq!(harness.engine.next_acknowledged(FIRST), None, "it is being read");
+    harness.engine.set_release_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.carry_out_orders();
+    assert_eq!(harness.engine.next_acknowledged(FIRST), None, "it cannot be read");
+    harness.engine.set_release_key(ReadState::Value(release_key()));
+    harness.engine.carry_out_orders();
+    let answers = harness.engine.next_acknowledged(FIRST).unwrap_or_default();
+    assert!(answers[0].outcome.starts_with("promoted: "), "{answers:?}");
 }
 
 #[test]

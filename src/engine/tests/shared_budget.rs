@@ -232,6 +232,67 @@ fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() 
     assert_eq!(harness.world.log.len(), 1);
 }
 
+// Others publish before they see what a lookup has shown, or lose more pods after that.
+#[test]
+fn a_lookup_lowers_nothing_that_others_have_published_since() {
+    // The number that is published, the one that a lookup shows, the one that is published then, and
+    // the one that counts.
+    for (published, seen, then, expected) in [(1, 1, 3, 3), (2, 1, 3, 3), (3, 1, 3, 1), (3, 1, 2, 1)] {
+        let mut harness = at_rest(&["web"], &budget("9", 100));
+        publish_tally(&mut harness, tally(9, &[("api", published)], 0));
+        let phase = WorkloadPhase::Recovering;
+        let replica_status =
+            ReplicaStatus { replicas: 9, available: 9 - seen, phase, ..ReplicaStatus::default() };
+        let live = harness.engine.live_object(&workload("web")).cloned().unwrap();
+        let live = LiveObject { replica_status: Some(replica_status), ..live };
+        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+        assert_eq!(harness.engine.usage().unavailable.0, seen);
+        publish_tally(&mut harness, tally(9, &[("api", then)], 0));
+        assert_eq!(harness.engine.usage().unavailable.0, expected, "{published} {seen} {then}");
+    }
+}
+
+// The next step of a canary is claimed as the one before was.
+#[test]
+fn a_claim_that_was_written_anew_counts_whatever_was_seen_of_the_one_before() {
+    for is_gap_read in [true, false] {
+        let mut harness = at_rest(&["web"], &Budget { max_workloads: 1, ..budget("100%", 100) });
+        let claim = |harness: &mut Harness| {
+            let start = RolloutStart {
+                id: elsewhere("api"),
+                inventory_id: THEIRS.into(),
+                at: jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch),
+                clock: "".into(),
+            };
+            harness.world.ledger.starts.push(start);
+            harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
+            harness.engine.set_ledger(harness.world.ledger.clone());
+        };
+        let look_up = |harness: &mut Harness| {
+            harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now);
+        };
+        claim(&mut harness);
+        look_up(&mut harness);
+        if is_gap_read {
+            harness.world.ledger.claims.clear();
+            harness.engine.set_ledger(harness.world.ledger.clone());
+        }
+        harness.pass_time(ABANDONED_CLAIM_AGE);
+        harness.engine.advance(harness.now);
+        claim(&mut harness);
+        harness.read(reading("r2", &files(&["web"], 2)));
+        // Its write is not shown yet.
+        look_up(&mut harness);
+        harness.settle();
+        assert_eq!(harness.world.log, [], "{is_gap_read}");
+        harness.pass_time(ABANDONED_CLAIM_AGE);
+        harness.engine.advance(harness.now);
+        look_up(&mut harness);
+        harness.settle();
+        assert_eq!(harness.world.log.len(), 1, "{is_gap_read}");
+    }
+}
+
 #[test]
 fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_complete() {
     let mut harness = at_rest(&["web"], &budget("2", 100));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::harness::Harness;
 use super::pods::pod;
 use super::world::{FIRST, desired, gvk, id, reading};
-use crate::engine::rollout::stuck_stateful_set::state;
+use crate::engine::rollout::stuck_stateful_set::{DELETION_RETRY_DELAY, state};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -212,5 +212,17 @@ fn a_pod_of_one_version_is_deleted_once() {
     let mut harness = stuck();
     assert_eq!(freed(&mut harness), ["db-2"]);
     observe_revisions(&mut harness, "r2", "r3");
+    assert_eq!(freed(&mut harness), [""; 0]);
+}
+
+// Its deletion may have failed, and a pod whose image is never pulled does not change.
+#[test]
+fn a_pod_that_is_still_there_is_deleted_again_after_a_time() {
+    let mut harness = stuck();
+    assert_eq!(freed(&mut harness), ["db-2"]);
+    let again = harness.now + DELETION_RETRY_DELAY;
+    assert_eq!(harness.engine.next_deletion_due(harness.now), Some(again));
+    harness.pass_time(DELETION_RETRY_DELAY);
+    assert_eq!(freed(&mut harness), ["db-2"]);
     assert_eq!(freed(&mut harness), [""; 0]);
 }

@@ -86,6 +86,26 @@ fn a_claim_whose_rollout_gave_its_place_back_lets_no_further_write_of_the_same_c
     assert_eq!(repair_reason(ended(End::Failure, budget("100%", 100))), Some(Reason::Claiming));
 }
 
+// The same claim would be written, so nothing would be, and no answer would come.
+#[test]
+fn a_repair_of_what_somebody_else_rolls_out_waits_for_no_claim_that_is_recorded() {
+    let id = workload("b");
+    let mut harness = ended(End::Success, budget("100%", 100));
+    harness.world.things.get_mut(&id).unwrap().phase = WorkloadPhase::Replacing;
+    harness.world.drift(&id);
+    harness.deliver(usize::MAX);
+    for _ in 0..10 {
+        let decision = harness.engine.decide(&id, harness.now);
+        if let Action::Apply(apply) = &decision.action {
+            assert_eq!(apply.purpose, ApplyPurpose::Repair);
+            return;
+        }
+        harness.act(&id, decision);
+        harness.keep_ledger();
+    }
+    panic!("{:?}", harness.engine.decide(&id, harness.now));
+}
+
 // Taken back and written again, it would count as a second start.
 #[test]
 fn a_claim_whose_write_met_a_conflict_is_kept_until_a_newer_view_decides() {

@@ -15,16 +15,16 @@ impl Engine {
     pub(in crate::engine) fn node_slot_request(&self, id: &ObjectId) -> Option<(SlotRequest, RolloutClaim)> {
         let wants = self.is_slot_missing(id);
         let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
-        let cost = self
-            .additional_unavailable(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
+        let reserved =
+            self.possible_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
         let request = SlotRequest {
             priority: SlotPriority::NewContent,
             wave: desired.wave,
             id: id.clone(),
             source,
-            additional_unavailable: cost,
+            additional_unavailable: self.additional_unavailable(id, reserved),
         };
-        Some((request, self.make_claim(source, desired.hash, cost)))
+        Some((request, self.make_claim(source, desired.hash, reserved)))
     }
 
     /// Takes the slot that was asked for without a write, and returns the state of the step.
@@ -46,15 +46,11 @@ impl Engine {
     }
 
     fn take_slot(&mut self, id: &ObjectId) {
-        let Some((request, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
+        let Some((_, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
-        let mut rollout = Rollout::new(
-            BudgetSlot::Taken,
-            request.additional_unavailable,
-            Some(claim),
-            before.min_resource_version,
-        );
+        let (reserved, written) = (claim.additional_unavailable, before.min_resource_version);
+        let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, Some(claim), written);
         rollout.started_from = before.started_from;
         rollout.pods = before.pods;
         if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {

@@ -35,9 +35,10 @@ impl Engine {
         let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
         let inventory = self.sources[source].inventory.iter();
         let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
-        self.sources[source].pending_rejections.retain(|rejecting| !names(rejecting));
+        let rejecting = &mut self.sources[source].pending_rejections;
+        let unrecorded: Vec<Rejection> = rejecting.extract_if(.., |one| names(one)).collect();
         let Some(known) = known else {
-            return OrderAnswer::Done(format!("nothing to retry: nothing of {id} was rejected"));
+            return OrderAnswer::Done(self.retry_unrecorded(source, id, &unrecorded));
         };
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
@@ -50,6 +51,18 @@ impl Engine {
             retrying.push((source, known));
         }
         if keeps { OrderAnswer::Deferred } else { OrderAnswer::Done(words) }
+    }
+
+    /// Judges rollouts anew whose rejections no inventory has recorded. Returns the answer to the
+    /// order.
+    fn retry_unrecorded(&mut self, source: SourceId, id: &ObjectId, unrecorded: &[Rejection]) -> String {
+        let Some(first) = unrecorded.first() else {
+            return format!("nothing to retry: nothing of {id} was rejected");
+        };
+        for member in unrecorded.iter().flat_map(|rejection| rejection.unit.members.keys()) {
+            self.restart_evaluation(source, member);
+        }
+        format!("retried: {}, rejected before: {}", objects(&first.unit), first.cause)
     }
 
     /// Returns whether any member does not show its last good content.
@@ -94,10 +107,13 @@ impl Engine {
     pub(in crate::engine) fn record_inherited_failures(&self, ledger: &mut RolloutLedger) {
         for unit in &mut ledger.units {
             let source = self.source_of_inventory_id(&unit.inventory_id);
-            let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
+            let Some(source) = source.filter(|_| self.has_failed_workload(unit)) else { continue };
             let rejecting =
                 self.sources[source].pending_rejections.iter().any(|one| is_overlapping(&one.unit, unit));
-            if let Some(renewed) = self.unit_at_head(source, unit).filter(|_| !rejecting) {
+            // It may say of failed content what was to follow that, and was never written.
+            let is_failure = |renewed: &ReleaseUnit| self.has_failed(unit) || self.has_failed(renewed);
+            let renewed = self.unit_at_head(source, unit).filter(is_failure);
+            if let Some(renewed) = renewed.filter(|_| !rejecting) {
                 *unit = renewed;
             }
         }
@@ -119,6 +135,12 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Returns whether the rollout of a workload of a unit has failed, with whatever content.
+    fn has_failed_workload(&self, unit: &ReleaseUnit) -> bool {
+        let mut failed = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_some());
+        failed.any(|(id, _)| unit.members.contains_key(id))
     }
 
     /// Returns whether a workload of a unit has failed with its content.
