@@ -13,8 +13,8 @@ use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ContentRef, DeletionReason, Input, OWN_INFORMER_GROUP,
-    ObjectOwner, PrunePolicy, Reason, RefusalRule, SourceId, WriteFailure, process_object,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, Input, OWN_INFORMER_GROUP, PrunePolicy,
+    Reason, RefusalRule, SourceId, WriteFailure,
 };
 use crate::object::{GroupKind, ObjectId};
 use crate::queue::WorkQueue;

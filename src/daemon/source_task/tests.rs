@@ -15,11 +15,11 @@ use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
 use crate::input::VariableMode;
-use crate::object::{Diagnostic, RenderOrigin};
+use crate::object::{Diagnostic, GroupKind, RenderOrigin};
 use crate::source::{
     BlobId, FactUse, GitLocation, RemainingRenderWork, RenderRequest, RenderedContent, RenderedRoot,
     RenderedSnapshot, ResolvedLocation, RootOutcome, SignatureVerification, Snapshot, SnapshotFile,
-    SnapshotRenderer, SourceSettings, VerifiedCommits,
+    SnapshotRenderer, SourceError, SourceSettings, VerifiedCommits,
 };
 
 /// A repository with one manifest, and a source task that has reported nothing yet.

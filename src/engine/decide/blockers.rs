@@ -313,7 +313,10 @@ impl Engine {
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
-        if state.is_lacking_roots_alone() { self.unrendered_root_reason(source, id) } else { Some(why) }
+        if !state.is_lacking_roots_alone() {
+            return Some(why);
+        }
+        self.unrendered_root_reason(source, id).map(|doubt| doubt.to_string().into())
     }
 
     /// Turns writes of a source that is only observed into a wait.
