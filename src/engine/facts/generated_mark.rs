@@ -18,7 +18,7 @@ const MAX_MARK_BYTES: usize = 200;
 
 /// The release of an object with made-up values, and the render that made them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GeneratedMark {
+pub(crate) struct GeneratedMark {
     /// The namespace and name of the Helm release.
     release: Box<str>,
     /// A random number, another one for each render.
