@@ -102,6 +102,11 @@ impl KindWatches {
         self.next = None;
     }
 
+    /// Returns whether the server has reported its version.
+    pub(super) fn has_version(&self) -> bool {
+        self.served_versions.borrow().as_ref().is_some_and(|versions| versions.server.is_ok())
+    }
+
     /// Records a hint that a missing kind may be there now.
     pub(super) fn hint(&mut self) {
         if self.kinds.is_some() && self.is_discovery_needed() {
