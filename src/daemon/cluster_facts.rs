@@ -85,7 +85,7 @@ pub(crate) async fn read_cluster_facts(
     known: &mut KnownClusterFacts,
 ) -> Result<(), ClusterError> {
     if wanted.versions {
-        known.versions = Some(served_versions(&cluster.discover().await?, None).into());
+        known.versions = Some(served_versions(&cluster.discover_first().await?, None).into());
     }
     for id in &wanted.objects {
         let fact = read_object(cluster, id).await?;
