@@ -214,10 +214,12 @@ fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
     ChartFetcher::new(config.clone(), chart_folder(source), fetch_environment())
 }
 
-/// Returns the folder of a source's archives, or of those of commands.
+/// Returns the folder of a source's archives, or of those of commands. Where nothing names one, each
+/// user has one of their own in the shared one.
 fn chart_folder(source: Option<&str>) -> PathBuf {
     let charts = process_environment(PathBuf::new()).chart_directory();
-    let charts = charts.unwrap_or_else(|| std::env::temp_dir().join("rhumb").join("charts"));
+    let of_user = || format!("rhumb-{}", rustix::process::geteuid().as_raw());
+    let charts = charts.unwrap_or_else(|| std::env::temp_dir().join(of_user()).join("charts"));
     charts.join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)))
 }
 

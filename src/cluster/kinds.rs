@@ -8,7 +8,7 @@ use kube::client::{APIGroupDiscovery, APIGroupDiscoveryList, APIVersionDiscovery
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use crate::manifest;
-use crate::object::{GroupKind, Gvk};
+use crate::object::{ErrorClass, GroupKind, Gvk};
 
 /// Both forms of the aggregated document: `v2` since Kubernetes 1.30, `v2beta1` since 1.27.
 const AGGREGATED_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -215,6 +215,26 @@ impl Cluster {
         let mut kinds = KindTable { server: Some(server), ..KindTable::default() };
         kinds.add(core);
         kinds.add(groups);
+        Ok(kinds)
+    }
+
+    /// Does the same as [`Cluster::discover`] for a server whose version is not known yet.
+    ///
+    /// A server that has just started lists its kinds bit by bit. Until it says that it is ready,
+    /// its version is not known either, so that nothing follows from what it does not list.
+    ///
+    /// # Errors
+    ///
+    /// Fails as that does.
+    pub async fn discover_first(&self) -> Result<KindTable, ClusterError> {
+        let ready = self.call(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await;
+        let mut kinds = self.discover().await?;
+        // An account that may not ask is told nothing.
+        if let Err(error) = ready
+            && error.class() == ErrorClass::Transient
+        {
+            kinds.server = Some(Err(error.to_string().into()));
+        }
         Ok(kinds)
     }
 

@@ -1,11 +1,48 @@
 //! The facts of the cluster that renders depend on, as discovery shows them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, ClusterError, KindTable};
 use crate::object::{ErrorClass, ObjectId};
 use crate::source::{FactUse, KnownClusterFacts, ObjectFact, ServedVersions};
+
+/// The time for which discovery must not have listed a version before it counts as gone. A server
+/// that has just started lists its kinds bit by bit, and what a chart leaves out is deleted.
+pub(super) const VERSION_ABSENCE_CONFIRMATION: Duration = Duration::from_secs(30);
+
+/// The versions and kinds that discovery does not list any more, each with the time of the first
+/// answer without it. They count as served until their absence is confirmed.
+#[derive(Debug, Default)]
+pub(super) struct UnlistedVersions(BTreeMap<String, Instant>);
+
+impl UnlistedVersions {
+    /// Adds what a server listed until a moment ago to what it lists now.
+    pub(super) fn add_recent(
+        &mut self,
+        versions_now: ServedVersions,
+        before: Option<&ServedVersions>,
+        now: Instant,
+    ) -> ServedVersions {
+        let listed: BTreeSet<&String> = versions_now.apis.iter().collect();
+        let before = before.into_iter().flat_map(|before| before.apis.iter());
+        let since = |api: &String| self.0.get(api).copied().unwrap_or(now);
+        let unlisted: BTreeMap<String, Instant> = before
+            .filter(|api| !listed.contains(api))
+            .map(|api| (api.clone(), since(api)))
+            .filter(|(_, since)| now.duration_since(*since) < VERSION_ABSENCE_CONFIRMATION)
+            .collect();
+        self.0 = unlisted;
+        let apis: BTreeSet<String> = versions_now.apis.iter().chain(self.0.keys()).cloned().collect();
+        ServedVersions { server: versions_now.server, apis: apis.into_iter().collect() }
+    }
+
+    /// Returns whether the absence of any is not confirmed yet.
+    pub(super) fn are_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
 
 /// Returns the versions that a server reports.
 ///
@@ -48,7 +85,7 @@ pub(crate) async fn read_cluster_facts(
     known: &mut KnownClusterFacts,
 ) -> Result<(), ClusterError> {
     if wanted.versions {
-        known.versions = Some(served_versions(&cluster.discover().await?, None).into());
+        known.versions = Some(served_versions(&cluster.discover_first().await?, None).into());
     }
     for id in &wanted.objects {
         let fact = read_object(cluster, id).await?;
@@ -93,5 +130,26 @@ mod tests {
         assert_eq!(silent, versions(Ok("v1.35.0"), &["v1"]));
         let never = versions(Err("refused"), &["v1"]);
         assert_eq!(with_unknown(never.clone(), &versions(Err("no"), &[]), &BTreeSet::new()), never);
+    }
+
+    // A server that has just started lists its own kinds first.
+    #[test]
+    fn what_the_server_does_not_list_for_a_moment_is_not_gone() {
+        let start = Instant::now();
+        let all = versions(Ok("v1.36.0"), &["m/v1", "m/v1/Monitor", "v1"]);
+        let few = versions(Ok("v1.36.0"), &["v1"]);
+        let mut unlisted = UnlistedVersions::default();
+        assert_eq!(unlisted.add_recent(few.clone(), None, start), few);
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), start), all);
+        assert!(unlisted.are_any());
+        let soon = start + VERSION_ABSENCE_CONFIRMATION / 2;
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), soon), all);
+        assert_eq!(unlisted.add_recent(all.clone(), Some(&all), soon), all, "it was not gone");
+        assert!(!unlisted.are_any());
+        let end = start + VERSION_ABSENCE_CONFIRMATION;
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it is missing anew");
+        let end = end + VERSION_ABSENCE_CONFIRMATION;
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), few);
+        assert!(!unlisted.are_any());
     }
 }

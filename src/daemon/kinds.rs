@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
-use super::cluster_facts::served_versions;
+use super::cluster_facts::{UnlistedVersions, VERSION_ABSENCE_CONFIRMATION, served_versions};
 use super::informer_groups::{InformerGroup, InformerGroups};
 use super::loop_event::LoopEvent;
 use super::missing_kinds::MissingKinds;
@@ -54,6 +54,8 @@ pub(super) struct KindWatches {
     served_scopes: watch::Sender<KindScopes>,
     /// The versions that the server reports, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
+    /// Those among them that its last answer did not list.
+    unlisted_versions: UnlistedVersions,
     /// Indicates whether renders depend on them, so that they are asked for again and again.
     version_use: VersionUse,
     retry: Duration,
@@ -81,6 +83,7 @@ impl KindWatches {
             targets: AutoscalerTargets::default(),
             served_scopes: watch::Sender::new(kind_scopes(None)),
             served_versions: watch::Sender::default(),
+            unlisted_versions: UnlistedVersions::default(),
             version_use: VersionUse::Unused,
             retry: FIRST_DISCOVERY_BACKOFF,
             next: Some(Instant::now()),
@@ -97,6 +100,11 @@ impl KindWatches {
     /// Records that discovery is being asked.
     pub(super) fn note_discovery_start(&mut self) {
         self.next = None;
+    }
+
+    /// Returns whether the server has reported its version.
+    pub(super) fn has_version(&self) -> bool {
+        self.served_versions.borrow().as_ref().is_some_and(|versions| versions.server.is_ok())
     }
 
     /// Records a hint that a missing kind may be there now.
@@ -168,8 +176,10 @@ impl KindWatches {
 
     /// Takes the answer of discovery.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
+        let unlisted = &mut self.unlisted_versions;
         self.served_versions.send_if_modified(|known| {
             let versions = served_versions(&kinds, known.as_deref());
+            let versions = unlisted.add_recent(versions, known.as_deref(), Instant::now());
             let is_news = known.as_deref() != Some(&versions);
             if is_news {
                 *known = Some(versions.into());
@@ -182,6 +192,10 @@ impl KindWatches {
         self.update(engine);
         if self.is_discovery_needed() {
             self.retry_discovery();
+        }
+        if self.unlisted_versions.are_any() {
+            let confirmation = Instant::now() + VERSION_ABSENCE_CONFIRMATION;
+            self.next = self.next.map(|next| next.min(confirmation));
         }
     }
 

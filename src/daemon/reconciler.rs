@@ -412,7 +412,12 @@ impl Reconciler {
         if self.watches.kinds.next_due().is_some_and(|due| due <= now) {
             self.watches.kinds.note_discovery_start();
             let cluster = self.executor.cluster.clone();
-            self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
+            let has_version = self.watches.kinds.has_version();
+            self.spawn(async move {
+                let kinds =
+                    if has_version { cluster.discover().await } else { cluster.discover_first().await };
+                LoopEvent::Kinds(kinds)
+            });
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.timers.interval.mul_f64(0.9 + 0.2 * super::random_fraction());

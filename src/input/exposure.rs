@@ -26,7 +26,7 @@ const MASKED_FIELDS: [&str; 2] = ["data", "stringData"];
 /// The key of the metadata of SOPS, which is no part of an object.
 const SOPS_METADATA: &str = "sops";
 /// The fields that say which object it is.
-const IDENTITY_PATHS: [&[&str]; 4] =
+pub(super) const IDENTITY_PATHS: [&[&str]; 4] =
     [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
 
 /// The places of the encrypted values of a file, which is read when the first is asked for.

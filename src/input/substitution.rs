@@ -112,8 +112,13 @@ pub(super) fn read_variables<T: FileTree>(
     let mut read = HolderReading::default();
     if !config.from.is_empty() {
         for file in &plain.files {
-            let Some(bytes) = file_bytes(file, start, files)? else { continue };
-            read.add_file(&file.path, &bytes, &config.from, namespace, decrypter);
+            match file_bytes(file, start, files)? {
+                Some(bytes) => read.add_file(&file.path, &bytes, &config.from, namespace, decrypter),
+                None => read.add_unread(&file.path),
+            }
+        }
+        for refused in &plain.refused {
+            read.add_unread(&refused.origin.file);
         }
     }
     let lookups = plan_lookups(&config.from, &read.bodies, namespace);
@@ -121,13 +126,20 @@ pub(super) fn read_variables<T: FileTree>(
         ClusterFacts::NotQueried => BTreeSet::new(),
         ClusterFacts::Queried(known) => wanted_objects(&lookups, known)?,
     };
-    let (keys, mut faults) = (read.keys, read.faults);
-    let answers = lookups.answers(|holder| match lookup_fault(holder, facts) {
-        Some(fault) => {
+    let HolderReading { keys, mut faults, unread, .. } = read;
+    let answers = lookups.answers(|holder| {
+        if let Some(fault) = lookup_fault(holder, facts) {
             faults.push(fault);
-            HolderAnswer::Unknown
+            return HolderAnswer::Unknown;
         }
-        None => cluster_answer(holder, facts),
+        match (cluster_answer(holder, facts), &unread) {
+            // It may be there, so that no default counts.
+            (HolderAnswer::Missing, Some(file)) => {
+                faults.push(unread_file_fault(holder, file));
+                HolderAnswer::Unknown
+            }
+            (answer, _) => answer,
+        }
     });
     let (table, more) = VariableTable::assemble(config, answers);
     faults.extend(more.iter().map(|fault| {
@@ -191,6 +203,12 @@ fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnos
         ),
     };
     Some(Diagnostic::file_error(".", NO_VARIABLES, message).hint(hint))
+}
+
+/// Returns the fault of an optional object that nothing has, as far as the source can be read.
+fn unread_file_fault(holder: &VariableHolder, file: &Arc<str>) -> Diagnostic {
+    let message = format!("substituteFrom: {holder} may be in this file, which cannot be read as a whole");
+    Diagnostic::file_error(file.clone(), NO_VARIABLES, message).hint("mend the file, or take it away")
 }
 
 fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer {
@@ -286,7 +304,7 @@ fn substitute_file(
 
 fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
     let mut hash = Sha256::new();
-    hash.update("rhumb substitute 2");
+    hash.update("rhumb substitute 3");
     hash.update(<[u8; 20]>::from(file.blob));
     for (name, value) in table.key_values(&digest) {
         for part in [name, value] {
@@ -341,6 +359,35 @@ mod tests {
     use crate::input::render_cipher::SEALED_PREFIX;
     use crate::input::sops::sealing;
     use crate::object::Revision;
+
+    #[test]
+    fn an_optional_object_that_may_be_in_a_file_which_cannot_be_read_is_not_missing() {
+        let check = |text: &str, refused: &[&'static str], expected: &[&str]| {
+            let tree = MemoryTree::new().file("other.yaml", text);
+            let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+            let file = SnapshotFile { path: "other.yaml".into(), blob, size, origin: None };
+            let refused = refused.iter().map(|file| Diagnostic::file_error(*file, "too-large", ""));
+            let plain = Snapshot::of_files(Revision::new("0"), vec![file], refused.collect());
+            let from = vec![VariableHolder {
+                kind: VariableHolderKind::Secret,
+                namespace: "shop".parse().unwrap(),
+                name: "vars".parse().unwrap(),
+                need: VariableHolderNeed::Optional,
+            }];
+            let config = SubstitutionConfig { values: BTreeMap::new(), from };
+            let decrypter = Decrypter::default();
+            let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
+            let read = read_variables(settings, &plain, "", &tree, &ClusterFacts::NotQueried).unwrap();
+            let faults = read.variables.faults.iter();
+            let faults: Vec<String> =
+                faults.map(|found| format!("{}: {}", found.origin, found.message)).collect();
+            assert_eq!(faults, expected, "{text}");
+        };
+        let words = "substituteFrom: Secret shop/vars may be in this file, which cannot be read as a whole";
+        check("a: 1\n", &[], &[]);
+        check("a: [\n", &[], &[&format!("other.yaml: {words}")]);
+        check("a: 1\n", &["large.yaml"], &[&format!("large.yaml: {words}")]);
+    }
 
     #[test]
     fn a_secret_among_the_items_of_a_list_is_sealed() {

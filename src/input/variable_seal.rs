@@ -9,13 +9,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decryption::{Decrypter, OpenedInput, is_key_missing};
+use super::exposure::IDENTITY_PATHS;
 use super::render_cipher::{RootCipher, SealFault, is_secret};
-use super::sops::{FileSeal, SealingSecret, SopsFormat, is_encrypted};
+use super::sops::{FileSeal, SealingSecret, SopsFormat, is_encrypted, is_encrypted_value};
 use super::variables::{HolderBody, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
-use crate::manifest::read_documents;
-use crate::object::{Diagnostic, ManifestOrigin};
+use crate::manifest::{listed_objects, read_documents};
+use crate::object::{Diagnostic, ManifestOrigin, text_at};
 use crate::source::BlobId;
+
+/// The key under which SOPS keeps its metadata.
+const SOPS_METADATA: &str = "sops";
 
 /// The keys for render seals: of the encrypted files from which variables were opened.
 #[derive(Clone, Default)]
@@ -86,9 +90,16 @@ pub(super) struct HolderReading {
     pub(super) keys: SealKeys,
     /// The reasons for which others cannot be opened.
     pub(super) faults: Vec<Diagnostic>,
+    /// The first file that may hold more of them, as it does not say which objects it has.
+    pub(super) unread: Option<Arc<str>>,
 }
 
 impl HolderReading {
+    /// Notes a file that may hold objects which are not known.
+    pub(super) fn add_unread(&mut self, file: &Arc<str>) {
+        self.unread.get_or_insert_with(|| file.clone());
+    }
+
     /// Adds the objects of a plain file. Of one that is encrypted, the Secrets that hold variables
     /// are opened, and nothing else.
     pub(super) fn add_file(
@@ -99,7 +110,10 @@ impl HolderReading {
         namespace: &str,
         decrypter: &Decrypter,
     ) {
-        let mut bodies = bodies_of(file, bytes, None);
+        let HolderFile { mut bodies, is_whole } = HolderFile::read(file, bytes, None);
+        if !is_whole {
+            self.add_unread(file);
+        }
         let format = SopsFormat::of_name(file);
         let is_wanted = |body: &HolderBody| {
             let mut secrets = holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
@@ -108,10 +122,10 @@ impl HolderReading {
         if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
                 Ok(OpenedInput { plaintext, seals, .. }) => {
-                    let opened = bodies_of(file, &plaintext, Some(BlobId::of(bytes)));
+                    let opened = HolderFile::read(file, &plaintext, Some(BlobId::of(bytes)));
                     // A ConfigMap beside them stays closed: its values may be put in anywhere.
                     bodies.retain(|body| !is_wanted(body));
-                    bodies.extend(opened.into_iter().filter(is_wanted));
+                    bodies.extend(opened.bodies.into_iter().filter(is_wanted));
                     for seal in seals {
                         self.keys.add(seal);
                     }
@@ -128,10 +142,35 @@ impl HolderReading {
     }
 }
 
-/// Returns the objects of a file, which may have been opened from an encrypted one.
-fn bodies_of(file: &Arc<str>, bytes: &[u8], opened_from: Option<BlobId>) -> Vec<HolderBody> {
-    let documents = read_documents(file, bytes).documents;
-    documents.iter().map(|document| HolderBody { object: document.to_value(), opened_from }).collect()
+/// The objects of one file.
+struct HolderFile {
+    bodies: Vec<HolderBody>,
+    /// Says that these are all of its objects.
+    is_whole: bool,
+}
+
+impl HolderFile {
+    /// Reads a file, which may have been opened from an encrypted one.
+    fn read(file: &Arc<str>, bytes: &[u8], opened_from: Option<BlobId>) -> Self {
+        let read = read_documents(file, bytes);
+        let objects = read.documents.iter().flat_map(|document| objects_of(document.to_value()));
+        let bodies: Vec<HolderBody> = objects.map(|object| HolderBody { object, opened_from }).collect();
+        let is_named = |body: &HolderBody| {
+            !IDENTITY_PATHS.iter().any(|path| is_encrypted_value(text_at(&body.object, path)))
+        };
+        let is_whole = !read.diagnostics.iter().any(Diagnostic::is_error) && bodies.iter().all(is_named);
+        Self { bodies, is_whole }
+    }
+}
+
+/// Returns the objects of a document. The items of an encrypted list are encrypted each.
+fn objects_of(document: Value) -> Vec<Value> {
+    let is_encrypted = document.get(SOPS_METADATA).is_some();
+    let mut objects = listed_objects(document);
+    for object in objects.iter_mut().filter(|_| is_encrypted).filter_map(Value::as_object_mut) {
+        object.entry(SOPS_METADATA).or_insert(Value::Null);
+    }
+    objects
 }
 
 #[cfg(test)]
@@ -147,6 +186,43 @@ mod tests {
     fn document(kind: &str, name: &str, field: &str, value: &str) -> String {
         let sealed = sealing::seal(&format!("{field}:A:"), "str", value);
         format!("apiVersion: v1\nkind: {kind}\nmetadata:\n    name: {name}\n{field}:\n    A: {sealed}\n")
+    }
+
+    #[test]
+    fn a_file_that_does_not_say_which_objects_it_has_is_noted() {
+        let noted = |text: &str| {
+            let mut read = HolderReading::default();
+            read.add_file(&Arc::from("a.yaml"), text.as_bytes(), &[], "shop", &Decrypter::default());
+            (read.bodies.len(), read.unread.is_some())
+        };
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        assert_eq!(noted(map), (1, false));
+        assert_eq!(noted("# nothing\n"), (0, false));
+        assert_eq!(noted(&format!("{map}---\na: [\n")), (1, true));
+        assert_eq!(noted(&format!("{map}...\n{map}")), (1, true));
+        let hidden = "apiVersion: v1\nkind: Secret\nmetadata: {name: 'ENC[AES256_GCM,data:x]'}\n";
+        assert_eq!(noted(hidden), (1, true));
+    }
+
+    #[test]
+    fn an_item_of_a_list_holds_variables_as_any_object_does() {
+        let item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: vars}, data: {A: b}}";
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
+        let holder = VariableHolder {
+            kind: VariableHolderKind::ConfigMap,
+            namespace: "shop".parse().unwrap(),
+            name: "vars".parse().unwrap(),
+            need: VariableHolderNeed::Required,
+        };
+        let check = |text: &str, expected: &str| {
+            let mut read = HolderReading::default();
+            let holders = [holder.clone()];
+            read.add_file(&Arc::from("a.yaml"), text.as_bytes(), &holders, "shop", &Decrypter::default());
+            let answers = plan_lookups(&holders, &read.bodies, "shop").answers(|_| HolderAnswer::Missing);
+            assert_eq!(format!("{answers:?}"), expected, "{text}");
+        };
+        check(&list, r#"[Found({"A"})]"#);
+        check(&format!("{list}sops: {{mac: x}}\n"), "[Unusable(Encrypted)]");
     }
 
     #[test]

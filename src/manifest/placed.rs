@@ -13,7 +13,7 @@ use super::scalar::{self, Scalar, ScalarTag};
 use super::split::{self, DocumentPart, DocumentSplitter};
 use super::tree::{DocumentFault, DocumentTree, TextMark, TreeSize, YamlNodeId, YamlNodeKind};
 use super::{MAX_DOCUMENTS, MAX_MANIFEST_BYTES, MAX_MANIFEST_LINES, text, yaml};
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, DiagnosticCode};
 
 /// The levels of a document whose values have places: more than any file of settings has.
 /// Deeper content is one value.
@@ -138,13 +138,20 @@ pub(crate) fn read_printed_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFil
 
 fn read_stream(reader: &mut PlacedReader, text: &str) {
     for (part, number) in DocumentSplitter::new(text).zip(1..) {
-        if number > MAX_DOCUMENTS || reader.full {
+        if reader.full {
             break;
+        }
+        if number > MAX_DOCUMENTS {
+            return reader.refuse_length("too-many-documents", &format!("{MAX_DOCUMENTS} documents"));
         }
         match part {
             DocumentPart::Json(tree) => reader.tree(tree),
             DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
-            DocumentPart::Yaml(chunk, line) => reader.yaml(chunk, line),
+            DocumentPart::Yaml(chunk, line) => {
+                if let Some(mark) = reader.yaml(chunk, line) {
+                    reader.refuse_unread(mark);
+                }
+            }
             DocumentPart::Fault(fault) => reader.fault(fault),
         }
     }
@@ -152,7 +159,9 @@ fn read_stream(reader: &mut PlacedReader, text: &str) {
 
 /// Reads the first document of a file, as programs do that take the whole file for one.
 pub(crate) fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
-    read(file, bytes, |reader, text| reader.yaml(text, 1))
+    read(file, bytes, |reader, text| {
+        reader.yaml(text, 1);
+    })
 }
 
 fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader, &str)) -> PlacedFile {
@@ -172,9 +181,7 @@ fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader,
     };
     reader.findings.keep_file_secret();
     if ['\n', '\r'].iter().any(|end| text.match_indices(*end).nth(MAX_MANIFEST_LINES).is_some()) {
-        let mark = TextMark { line: 0, column: 0 };
-        let message = format!("the file holds more than {MAX_MANIFEST_LINES} lines");
-        reader.findings.add(ManifestFinding::error(mark, "too-many-lines", message));
+        reader.refuse_length("too-many-lines", &format!("{MAX_MANIFEST_LINES} lines"));
     } else {
         documents(&mut reader, &text);
     }
@@ -195,12 +202,33 @@ impl PlacedReader {
         self.findings.add(fault);
     }
 
-    fn yaml(&mut self, chunk: &str, line: u32) {
+    fn refuse_length(&mut self, code: DiagnosticCode, length: &str) {
+        let mark = TextMark { line: 0, column: 0 };
+        self.findings.add(ManifestFinding::error(mark, code, format!("the file holds more than {length}")));
+    }
+
+    /// Refuses text that no reader takes: an object in it would seem to be gone.
+    fn refuse_unread(&mut self, mark: TextMark) {
+        let message = "nothing reads this: the document ended before, and no `---` begins another";
+        self.findings.add(
+            ManifestFinding::error(mark, "unread", message)
+                .hint("separate documents by a line of `---`, or remove the text"),
+        );
+    }
+
+    /// Reads one document, and returns the place of what follows its end.
+    fn yaml(&mut self, chunk: &str, line: u32) -> Option<TextMark> {
         let text =
             if chunk.ends_with('\n') { Cow::Borrowed(chunk) } else { Cow::Owned(format!("{chunk}\n")) };
         match yaml::read(&text, line) {
-            Ok((tree, _)) => self.tree(tree),
-            Err(fault) => self.fault(fault),
+            Ok((tree, follows)) => {
+                self.tree(tree);
+                follows
+            }
+            Err(fault) => {
+                self.fault(fault);
+                None
+            }
         }
     }
 

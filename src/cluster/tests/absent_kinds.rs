@@ -15,6 +15,11 @@ fn answer(path: &str, ready: bool) -> (u16, Value) {
     let definition = |kind: &str| json!({ "spec": { "group": "shop.org", "names": { "kind": kind } } });
     match path.split('?').next().unwrap_or_default() {
         "/readyz" if ready => (200, json!("ok")),
+        "/version" => {
+            let version = json!({ "major": "1", "minor": "36", "gitVersion": "v1.36.4", "gitCommit": "",
+                "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": "" });
+            (200, version)
+        }
         "/api" => (200, json!({ "items": [{ "metadata": { "name": "" }, "versions": [] }] })),
         "/apis" => (200, json!({ "items": groups })),
         // Two pages.
@@ -56,5 +61,25 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
         let absent = fake.cluster.find_absent_kinds(&kinds).await.ok();
         let expected = ["Gone.shop.org", "Old.gone.org"].map(GroupKind::parse);
         assert_eq!(absent, ready.then(|| expected.into()));
+    }
+}
+
+#[tokio::test]
+async fn the_version_of_a_server_is_known_first_when_it_lists_all_its_kinds() {
+    for (code, is_known) in [(200, true), (500, false), (503, false), (403, true), (404, true)] {
+        let fake = FakeApiServer::start(move |_, asked| {
+            let (code, body) = match asked.path.as_str() {
+                "/readyz" => (code, json!({ "kind": "Status", "code": code, "message": "no" })),
+                path => answer(path, true),
+            };
+            ScriptedReply::Complete(code, "", body.to_string())
+        })
+        .await;
+        let kinds = fake.cluster.discover_first().await.unwrap();
+        assert_eq!(kinds.server_version().is_ok(), is_known, "{code}");
+        assert!(kinds.api_versions().contains("shop.org/v1/Cart"), "{code}");
+        let asked = fake.asked();
+        assert_eq!(asked.first().map(|asked| asked.path.as_str()), Some("/readyz"));
+        assert!(fake.cluster.discover().await.unwrap().server_version().is_ok());
     }
 }

@@ -10,7 +10,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -26,6 +26,8 @@ use crate::secret::read_regular;
 const MAX_RECORD_BYTES: u64 = 16 << 10;
 /// A use is noted when the last one was so long ago.
 const USE_RECORD_INTERVAL: Duration = Duration::from_hours(24);
+/// The bits of a folder in which everybody may make files, and nobody may move another's: `/tmp`.
+const SHARED_FOLDER_MODE: u32 = 0o1002;
 
 /// The bounds of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A folder is another user's, who may have put any chart there.
+    #[error("the store of charts: {} belongs to another user", .path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
 }
 
 impl StoreError {
@@ -71,7 +79,7 @@ impl StoreError {
     pub(super) const fn class(&self) -> ErrorClass {
         match self {
             Self::Io { .. } => ErrorClass::Transient,
-            Self::Record { .. } => ErrorClass::Config,
+            Self::Record { .. } | Self::Foreign { .. } => ErrorClass::Config,
         }
     }
 }
@@ -202,6 +210,7 @@ pub(super) enum OverwritePolicy {
 
 /// Returns a file of at most so many bytes; none where it is not there.
 fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    require_own(path)?;
     match read_regular(path, most + 1) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -214,6 +223,7 @@ fn write(path: &Path, bytes: &[u8], replacement: OverwritePolicy) -> Result<(), 
     let failed = |error| StoreError::Io { path: path.to_owned(), error };
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    require_own(path)?;
     let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
     new.write_all(bytes).map_err(failed)?;
     // It must not be there in part after a crash.
@@ -226,6 +236,24 @@ fn write(path: &Path, bytes: &[u8], replacement: OverwritePolicy) -> Result<(), 
             Err(error) => Err(failed(error.error)),
         },
     }
+}
+
+/// Refuses a path that leads through a folder which another user made in a shared one.
+fn require_own(path: &Path) -> Result<(), StoreError> {
+    let user = rustix::process::geteuid().as_raw();
+    foreign_folder(path, user).map_or(Ok(()), |path| Err(StoreError::Foreign { path }))
+}
+
+/// Returns the folder or link on a path that is in a shared folder, and neither this user's nor
+/// root's.
+fn foreign_folder(path: &Path, user: u32) -> Option<PathBuf> {
+    let is_shared = |folder: &Path| {
+        fs::metadata(folder).is_ok_and(|found| found.mode() & SHARED_FOLDER_MODE == SHARED_FOLDER_MODE)
+    };
+    let is_foreign =
+        |entry: &Path| fs::symlink_metadata(entry).is_ok_and(|found| found.uid() != user && found.uid() != 0);
+    let mut entries = path.ancestors();
+    entries.find(|entry| entry.parent().is_some_and(is_shared) && is_foreign(entry)).map(Path::to_owned)
 }
 
 fn now() -> SystemTime {
@@ -244,6 +272,8 @@ fn note_use(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
+
     use tempfile::TempDir;
 
     use super::*;
@@ -259,6 +289,30 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let store = ChartStore::new(dir.path().join("state/charts"), limits);
         (dir, store)
+    }
+
+    // Whoever may write into `/tmp` could else name the first digest of each chart.
+    #[test]
+    fn a_folder_that_another_user_made_in_a_shared_one_is_refused() {
+        let dir = TempDir::new().unwrap();
+        let set_mode = |mode: u32| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let planted = dir.path().join("rhumb");
+        let record = planted.join("charts/records/0");
+        set_mode(0o1777);
+        assert_eq!(foreign_folder(&record, 1), foreign_folder(dir.path(), 1));
+        fs::create_dir(&planted).unwrap();
+        let user = rustix::process::geteuid();
+        let owner = if user.is_root() { 4242 } else { user.as_raw() };
+        chown(&planted, Some(owner), None).unwrap();
+        assert_eq!(foreign_folder(&record, owner), None);
+        assert_eq!(foreign_folder(&record, owner + 1), Some(planted.clone()));
+        fs::remove_dir(&planted).unwrap();
+        symlink("/nowhere", &planted).unwrap();
+        lchown(&planted, Some(owner), None).unwrap();
+        assert_eq!(foreign_folder(&record, owner + 1), Some(planted.clone()));
+        set_mode(0o755);
+        assert_ne!(foreign_folder(&record, owner + 1), Some(planted));
+        assert_eq!(StoreError::Foreign { path: PathBuf::new() }.class(), ErrorClass::Config);
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) fn pack_fetched(
 }
 
 /// Writes an archive. The same files give the same bytes at any time.
-fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>) -> io::Result<Vec<u8>> {
+pub(super) fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (path, bytes) in files {
         let mut header = Header::new_gnu();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::input::kustomize::printable;
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPosition, float_text, read_first_document};
 use crate::object::Diagnostic;
 
@@ -54,10 +55,11 @@ pub struct ChartMetadata {
     pub dependencies: Vec<ChartDependency>,
 }
 
-/// A chart's name and version, for example `podinfo 6.7.1`.
+/// A chart's name and version, for example `podinfo 6.7.1`. Each object that the chart makes has
+/// this in its origin, so that it is bounded.
 impl std::fmt::Display for ChartMetadata {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.name, self.version)
+        write!(f, "{} {}", printable(&self.name), printable(&self.version))
     }
 }
 
@@ -203,6 +205,13 @@ mod tests {
             read("name: 5\nversion: 1.0.0\n"),
             (ChartMetadata { name: "5".into(), version: "1.0.0".into(), ..ChartMetadata::default() }, vec![])
         );
+    }
+
+    #[test]
+    fn a_name_and_a_version_are_shown_within_bounds() {
+        let (chart, _) = read(&format!("name: \"we\\tb\"\nversion: 1.0.0-{}\n", "a".repeat(10_000)));
+        let shown = chart.to_string();
+        assert!(shown.starts_with("we\u{fffd}b 1.0.0-aaa") && shown.len() < 300, "{shown}");
     }
 
     #[test]

@@ -132,14 +132,22 @@ pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Resu
                 left = found.left;
                 object.generated = found.paths;
             }
-            None => {
-                let message = format!("{}: another object is made at each render", name_of(&object.body));
-                let hint = "the chart must not make up names: look for a value that sets it";
-                faults.push(finding(object, message).hint(hint));
-            }
+            None => faults.push(unpaired_finding(object)),
         }
     }
+    // Else these are the same objects under other names.
+    if faults.is_empty() {
+        let unpaired = others.into_values().flatten().filter(|object| !is_never_run(&object.body));
+        faults.extend(unpaired.map(unpaired_finding));
+        faults.sort_unstable();
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Returns the finding about an object that only one of two renders makes.
+fn unpaired_finding(object: &ChartObject) -> Diagnostic {
+    let message = format!("{}: another object is made at each render", name_of(&object.body));
+    finding(object, message).hint("the chart must not make up names: look for a value that sets it")
 }
 
 /// Returns the findings of a chart that may not make up values.
@@ -356,6 +364,25 @@ mod tests {
         assert_eq!(paths(10), Ok(10));
         let message = "ConfigMap a: more fields differ from render to render than can be named";
         assert_eq!(paths(1_000).unwrap_err()[0].message, message);
+    }
+
+    #[test]
+    fn an_object_that_only_one_render_makes_is_refused_whichever_it_is() {
+        let map = |name: &str, hook: &str| {
+            let annotations = if hook.is_empty() { json!({}) } else { json!({"helm.sh/hook": hook}) };
+            object(json!({"kind": "ConfigMap", "metadata": {"name": name, "annotations": annotations}}))
+        };
+        let check = |first: &[ChartObject], second: &[ChartObject], expected: &[&str]| {
+            let found = compare(&mut first.to_vec(), second).err().unwrap_or_default();
+            let found: Vec<_> = found.iter().map(|found| found.message.as_str()).collect();
+            assert_eq!(found, expected);
+        };
+        let (a, b, never_run) = (map("a", ""), map("b", ""), map("c", "pre-delete"));
+        check(&[a.clone(), b.clone()], &[b.clone(), a.clone()], &[]);
+        let only_b = ["ConfigMap b: another object is made at each render"];
+        check(&[a.clone(), b.clone()], &[a.clone()], &only_b);
+        check(&[a.clone()], &[a.clone(), b], &only_b);
+        check(&[a.clone()], &[a, never_run], &[]);
     }
 
     #[test]

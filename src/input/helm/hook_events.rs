@@ -9,6 +9,9 @@ use super::hook_order::HookPhase;
 /// The word of helm that makes an object a hook.
 pub(super) const HOOK_ANNOTATION: &str = "helm.sh/hook";
 
+/// The words of helm for other events, at which no hook is run here.
+const OTHER_EVENTS: [&str; 4] = ["pre-delete", "post-delete", "pre-rollback", "post-rollback"];
+
 /// An event of helm at which a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HookEvent {
@@ -20,9 +23,9 @@ pub(super) enum HookEvent {
 }
 
 impl HookEvent {
-    /// Returns the event of a word; none for one at a deletion, at a rollback, or never.
+    /// Returns the event of a word in small letters; none for any other one.
     fn of(word: &str) -> Option<Self> {
-        match word.trim().to_ascii_lowercase().as_str() {
+        match word {
             "pre-install" => Some(Self::PreInstall),
             "post-install" => Some(Self::PostInstall),
             "pre-upgrade" => Some(Self::PreUpgrade),
@@ -38,9 +41,21 @@ impl HookEvent {
 pub(super) struct HookEvents(Vec<HookEvent>);
 
 impl HookEvents {
+    /// Returns the events of a hook; none of an object that is no hook.
+    ///
+    /// A word that helm does not know makes no hook. helm prints no template with one, but the
+    /// files in `crds/` as they are: older versions took `crd-install` there.
     pub(super) fn of(body: &Value) -> Option<Self> {
-        let text = annotation_text(body, HOOK_ANNOTATION);
-        (!text.is_empty()).then(|| Self(text.split(',').filter_map(HookEvent::of).collect()))
+        let text = annotation_text(body, HOOK_ANNOTATION).to_ascii_lowercase();
+        let mut events = Vec::new();
+        for word in text.split(',').map(str::trim) {
+            match HookEvent::of(word) {
+                Some(event) => events.push(event),
+                None if OTHER_EVENTS.contains(&word) => {}
+                None => return None,
+            }
+        }
+        Some(Self(events))
     }
 
     pub(super) fn has(&self, event: HookEvent) -> bool {

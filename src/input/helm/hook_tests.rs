@@ -300,7 +300,7 @@ fn what_is_not_run_as_by_helm_is_reported() {
         &["web", "a"],
         &["hook-order ConfigMap a: it asks to run at upgrades alone, and runs when the release is new too"],
     );
-    for hook in ["pre-delete", "post-delete,post-rollback", "crd-install"] {
+    for hook in ["pre-delete", "post-delete,post-rollback"] {
         check(
             hook,
             &["web"],
@@ -308,6 +308,19 @@ fn what_is_not_run_as_by_helm_is_reported() {
         );
     }
     check("test", &["web"], &["hook-not-run ConfigMap a: it is a test, which is not run"]);
+}
+
+// helm prints the files in `crds/` as they are, with what an older version took for a hook.
+#[test]
+fn a_word_that_helm_does_not_know_makes_no_hook() {
+    for hook in ["crd-install", "pre-install,crd-install", "pre-install,"] {
+        let definition = object("CustomResourceDefinition", "orders.example.com", hook, "1");
+        let translated = translate(vec![definition], "web", "prod", UnnamedNamespace::Release);
+        let (objects, notices) = translated.unwrap();
+        assert_eq!(notices, [], "{hook}");
+        let metadata: Vec<_> = objects.iter().map(|object| &object.body["metadata"]).collect();
+        assert_eq!(metadata, [&json!({"name": "orders.example.com"})], "{hook}");
+    }
 }
 
 #[test]

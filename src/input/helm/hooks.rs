@@ -61,8 +61,11 @@ pub(crate) fn translate(
 ) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut notices = Vec::new();
     let (mut rest, mut hooks) = (Vec::new(), Vec::new());
-    for object in objects {
+    for mut object in objects {
         let Some(events) = HookEvents::of(&object.body) else {
+            if !annotation_text(&object.body, HOOK_ANNOTATION).is_empty() {
+                take_words(&mut object.body);
+            }
             rest.push(object);
             continue;
         };

@@ -111,6 +111,9 @@ pub(super) fn chart_origin(chart: &ChartClosure) -> ManifestOrigin {
 /// of its part, as helm prints it before the text: all other lines keep their numbers.
 ///
 /// A file that helm prints as it is may hold such a line itself. It belongs to another chart.
+///
+/// The text before the first such line is a part without a template. helm takes signs out of the
+/// name of a chart that nobody can print, and nothing that it prints may be lost.
 fn parts<'a>(chart: &str, text: &'a str) -> Vec<(&'a str, &'a str)> {
     let begins = |at: &usize| {
         let is_line = *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
@@ -125,7 +128,9 @@ fn parts<'a>(chart: &str, text: &'a str) -> Vec<(&'a str, &'a str)> {
         let (template, body) = part.split_once('\n').unwrap_or((part, ""));
         Some((template.trim_end(), body))
     };
-    starts.iter().zip(ends).filter_map(part).collect()
+    let before = text.get(..starts.first().copied().unwrap_or(text.len())).unwrap_or_default();
+    let unnamed = (!before.trim().is_empty()).then_some(("", before));
+    unnamed.into_iter().chain(starts.iter().zip(ends).filter_map(part)).collect()
 }
 
 #[cfg(test)]
@@ -172,6 +177,17 @@ mod tests {
         assert_eq!(notices, []);
         assert_eq!(objects[2].origin.to_string(), "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml");
         assert_eq!(objects[2].body["x"], "---\n# Source: web/templates/none\n");
+    }
+
+    #[test]
+    fn an_object_of_no_known_template_is_one_too() {
+        let other =
+            "---\n# Source: wob/templates/a.yaml\nkind: A\n---\n# Source: wob/templates/b.yaml\nkind: B\n";
+        assert_eq!(origins(other), ["\"A\" apps/web/Chart.yaml", "\"B\" apps/web/Chart.yaml"]);
+        let before = "kind: A\n---\n# Source: web/templates/a.yaml\nkind: B\n";
+        assert_eq!(origins(before), ["\"A\" apps/web/Chart.yaml", "\"B\" apps/web/templates/a.yaml"]);
+        assert_eq!(origins(" \n"), [""; 0]);
+        assert!(read(&closure(), b"kind: [\n").is_err());
     }
 
     #[test]

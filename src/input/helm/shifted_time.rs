@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 
 use super::archive::{ARCHIVE_SUFFIX, rewrite_archive};
 use super::closure::{ChartClosure, ChartValues};
+use super::trace::PARTS_FOLDER;
+use crate::input::paths;
 
 /// The call in the place of `now`: it is 39 years ago, and has no quotes, so it fits into any text.
 /// The year, month, day, weekday, hour, minute, second and their parts are all other ones.
@@ -43,7 +45,7 @@ impl ShiftedTree {
             let entry = entry?;
             let path = entry.path();
             let Some(name) = path.strip_prefix(tree).ok().and_then(Path::to_str) else { continue };
-            let is_archive = name.ends_with(ARCHIVE_SUFFIX);
+            let is_archive = is_chart_archive(name);
             let form = text_form(name, chart);
             if !entry.file_type().is_file() || !is_archive && form.is_none() {
                 continue;
@@ -108,6 +110,12 @@ pub(super) fn restore_texts(value: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(restore_texts),
         _ => {}
     }
+}
+
+/// Returns whether helm takes a file for an archive with a chart. It bounds what it unpacks of one,
+/// and of any other nothing is read.
+fn is_chart_archive(name: &str) -> bool {
+    name.ends_with(ARCHIVE_SUFFIX) && paths::folder_of(name).rsplit('/').next() == Some(PARTS_FOLDER)
 }
 
 /// Returns how functions are called in a file; none where it is no text that helm renders.
@@ -220,6 +228,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::helm::archive::write_archive;
 
     #[test]
     fn a_time_is_another_one_where_it_is_asked_for() {
@@ -252,6 +261,25 @@ mod tests {
             Some("a: \"{{ NOW | date \\\"06\\\" }}\" # now"),
         );
         check(Values, "a: '{{ ago .x }}'", None);
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_where_helm_takes_it_for_a_chart() {
+        let folder = tempfile::tempdir().unwrap();
+        let template = ("b/templates/a.yaml".to_owned(), b"a: {{ now }}\n".as_slice());
+        let archive = write_archive([template].into_iter()).unwrap();
+        let check = |path: &str, expected: bool| {
+            let file = folder.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &archive).unwrap();
+            let shifted = ShiftedTree::write(folder.path(), &ChartClosure::default()).unwrap();
+            assert_eq!(!shifted.is_empty(), expected, "{path}");
+            fs::remove_file(&file).unwrap();
+        };
+        check("charts/b-1.0.0.tgz", true);
+        check("web/charts/c/charts/b.tgz", true);
+        check("b-1.0.0.tgz", false);
+        check("web/files/b-1.0.0.tgz", false);
     }
 
     #[test]

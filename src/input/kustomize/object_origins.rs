@@ -21,6 +21,10 @@ use super::patch::NamedObject;
 /// The maximum number of places named of one object: more help nobody.
 const MAX_ORIGIN_LINES: usize = 20;
 
+/// The bytes of their paths beyond which no more are named: a path may have thousands, and is kept
+/// once for each object.
+const MAX_ORIGIN_PATH_BYTES: usize = 4096;
+
 /// Returns the name of the program, one text for all objects.
 fn program_name() -> Arc<str> {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "kustomize".into());
@@ -254,6 +258,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             }
             if let Some(position) = self.patch_position(folder, patch, object, first_name)?
                 && !places.contains(&position)
+                && places.iter().map(|place| place.file.len()).sum::<usize>() <= MAX_ORIGIN_PATH_BYTES
             {
                 places.push(position);
             }

@@ -466,6 +466,23 @@ fn a_render_tree_holds_the_closure_and_asks_for_origins() {
 }
 
 #[test]
+fn the_places_of_an_object_are_bounded_by_the_bytes_of_their_paths() {
+    let (folder, object) = ("x".repeat(200), "kind: Service\nmetadata: {name: web}\n");
+    let places = |levels: usize| {
+        let below = format!("{folder}/").repeat(levels);
+        let patches: Vec<String> = (0..15).map(|number| format!("{below}p{number}.yaml")).collect();
+        let text = format!("resources: [web.yaml]\npatchesStrategicMerge: [{}]\n", patches.join(", "));
+        let tree = MemoryTree::new().file("app/kustomization.yaml", text).file("app/web.yaml", object);
+        let tree = patches.iter().fold(tree, |tree, path| tree.file(&format!("app/{path}"), object));
+        let closure = traced(&tree, "app");
+        let named = json!({"apiVersion": "", "kind": "Service", "metadata": {"name": "web"}});
+        let output = OriginAnnotation::parse("path: web.yaml\n");
+        OriginFinder::new(&closure, &tree).find(output.as_ref(), &named).unwrap().places.len()
+    };
+    assert_eq!((places(0), places(10)), (16, 4));
+}
+
+#[test]
 fn an_object_comes_from_its_line_and_its_patches() {
     let tree = MemoryTree::new()
         .file("base/kustomization.yaml", "resources: [web.yaml]\nnamePrefix: a-\n")

@@ -64,6 +64,22 @@ fn one_document_is_read_or_all() {
 }
 
 #[test]
+fn text_that_nothing_reads_is_refused_where_all_documents_are_asked_for() {
+    let errors = |file: &PlacedFile| {
+        let errors = file.diagnostics.iter().filter(|found| found.is_error());
+        errors.map(|found| format!("{}: {}", found.origin, found.code)).collect::<Vec<_>>()
+    };
+    let check = |text: &str, expected: &[&str]| assert_eq!(errors(&all(text)), expected, "{text}");
+    check("a: 1\n...\nb: 2\n", &["file.yaml:3: unread"]);
+    check("a: 1\n---\nb: 2\n...\nc: 3\n---\nd: 4\n", &["file.yaml:5: unread"]);
+    check("a: 1\n...\n# nothing\n---\nb: 2\n...\n", &[]);
+    let many = "# nothing\n---\n".repeat(100_001);
+    assert_eq!(errors(&all(&many)), ["file.yaml: too-many-documents"]);
+    let first = read_first_document(&Arc::from("file.yaml"), b"a: 1\n...\nb: 2\n");
+    assert_eq!((first.documents.len(), errors(&first)), (1, Vec::new()));
+}
+
+#[test]
 fn a_fault_names_its_place_and_shows_no_line() {
     let file = all("token: hunter2\nlist: [\n");
     assert_eq!(file.documents, []);
