@@ -145,7 +145,7 @@ impl Engine {
 
     /// Returns how many of these pods are not unavailable already.
     pub(in crate::engine) fn additional_unavailable(&self, id: &ObjectId, lost: u32) -> u32 {
-        lost.saturating_sub(self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away))
+        lost.saturating_sub(self.rollouts.pod_counts.unavailable_of(id))
     }
 
     fn request_slot(&mut self, request: SlotRequest, claim: RolloutClaim) {
@@ -238,7 +238,7 @@ impl Engine {
             }
         };
         for (number, source) in self.source_ids().zip(self.sources.states()) {
-            let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
+            let pods = rollouts.pod_counts.pods_of(number);
             let scope = BudgetScope::Source(number, source.declared.name.clone());
             let of_it = |start: &RolloutStart| start.inventory_id == source.declared.inventory_id;
             bounds.push(narrowed(scope, &source.declared.budget, pods, &of_it));

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use crate::engine::decide::decision::ReplicaOwner;
-use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::rollout::rollouts::Rollouts;
@@ -58,7 +57,7 @@ impl Engine {
     /// Returns the load that this process sees, with the claims.
     pub(in crate::engine) fn observed_loads(&self) -> Vec<WorkloadLoad> {
         let rollouts = &self.rollouts;
-        let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
+        let away = |id: &ObjectId| rollouts.pod_counts.unavailable_of(id);
         let claimed = |id: &ObjectId| {
             let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
             claims.claims.get(id).map(|claim| claim.additional_unavailable)
@@ -90,7 +89,8 @@ impl Engine {
                 (counts || pods > 0).then_some(load)
             })
             .collect();
-        let others = rollouts.unavailable.iter().filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
+        let others = rollouts.pod_counts.unavailable().iter();
+        let others = others.filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
         let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
         let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
@@ -107,30 +107,13 @@ impl Engine {
         if !is_workload(id) {
             return;
         }
-        let (was, is) = (self.rollouts.counted.get(id).copied(), self.current_count(id));
+        let (was, is) = (self.rollouts.pod_counts.load_of(id), self.current_count(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
             self.register_live_rollout(id);
             return;
         }
-        match is {
-            Some(counted) => drop(self.rollouts.counted.insert(id.clone(), counted)),
-            None => drop(self.rollouts.counted.remove(id)),
-        }
-        if let Some(counted) = was {
-            self.count_pods(id, counted.source, counted.pods, 0);
-        }
-        if let Some(counted) = is {
-            self.count_pods(id, counted.source, 0, counted.pods);
-        }
-        match is.map(|counted| (counted.source, counted.unavailable())) {
-            Some((source, away)) if away > 0 => {
-                self.rollouts.unavailable.insert(id.clone(), (source, away));
-            }
-            _ => {
-                self.rollouts.unavailable.remove(id);
-            }
-        }
+        self.rollouts.pod_counts.set_load(id, is);
         self.rollouts.budget_stale = true;
         self.register_live_rollout(id);
     }
@@ -138,7 +121,7 @@ impl Engine {
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
-        let before = self.rollouts.counted.get(id).copied();
+        let before = self.rollouts.pod_counts.load_of(id);
         Some(CountedLoad::new(source, live.replica_status?, live.overlay, self.count_origin(id), before))
     }
 
@@ -183,18 +166,6 @@ impl Engine {
     /// A copy with the label would otherwise delay all rollouts.
     pub(in crate::engine) fn is_budgeted(&self, id: &ObjectId, live: &LiveObject) -> bool {
         self.wanting_source(id).is_some() || self.inventory_source(live).is_some()
-    }
-
-    fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
-        let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
-        recount(self.rollouts.pods.entry(source).or_default());
-        if let Some(namespace) = id.namespace() {
-            let spaces = self.rollouts.pods_in.entry(source).or_default();
-            match spaces.get_mut(namespace) {
-                Some(count) => recount(count),
-                None => drop(spaces.insert(namespace.into(), now)),
-            }
-        }
     }
 
     pub(in crate::engine) fn budget_overrides(

@@ -230,16 +230,15 @@ impl Engine {
         away.sort_by(|(id, pods), (other, others)| others.cmp(pods).then_with(|| id.cmp(other)));
         let rest = away.iter().skip(MAX_NAMED_WORKLOADS).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
         away.truncate(MAX_NAMED_WORKLOADS);
-        let spaces = self.rollouts.pods_in.get(&source);
         let narrowed = self.rollouts.budget.namespaces.keys();
         let pods_in = narrowed.filter_map(|name| {
-            let pods = *spaces?.get(name)?;
+            let pods = self.rollouts.pod_counts.pods_of_in(source, name);
             (pods > 0).then(|| (name.clone(), pods))
         });
         BudgetTally {
             inventory_id: self.sources.inventory_ids()[source].clone(),
             name: self.sources[source].declared.name.clone(),
-            pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
+            pods: self.rollouts.pod_counts.pods_of(source),
             pods_in: pods_in.collect(),
             unavailable: away.into_iter().collect(),
             rest,
@@ -373,7 +372,7 @@ impl Engine {
 
     /// Returns how many pods of the workloads of all sources of the cluster count.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
-        let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
+        let seen = |source: SourceId| self.rollouts.pod_counts.pods_of(source);
         let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen completely yet the larger number counts.
         let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
@@ -383,10 +382,9 @@ impl Engine {
 
     /// Does the same as [`Engine::pods_of_all`], of one namespace.
     pub(in crate::engine) fn pods_of_all_in(&self, name: &str) -> u32 {
-        let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
         let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let tallies = tallies.filter_map(|(_, tally)| tally.pods_in.get(name));
-        own.chain(tallies).copied().fold(0, u32::saturating_add)
+        tallies.copied().fold(self.rollouts.pod_counts.pods_in(name), u32::saturating_add)
     }
 
     /// Returns workloads of others with pods that are unavailable: whoever has reported that may

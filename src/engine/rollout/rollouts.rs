@@ -14,7 +14,6 @@ use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
-use crate::engine::rollout::counted_pods::CountedLoad;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
@@ -22,6 +21,7 @@ use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
+use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::queue::QueuePublication;
@@ -49,13 +49,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The progress of rollouts whose workload is not seen at present.
     pub(in crate::engine) interrupted: BTreeMap<ObjectId, InterruptedRollout>,
-    /// The counted load of each workload that a source wants, or that is provably ours.
-    pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
-    /// Pods that are unavailable on workloads of ours.
-    pub(in crate::engine) unavailable: BTreeMap<ObjectId, (SourceId, u32)>,
-    /// Counted pods of managed workloads, per source and per namespace.
-    pub(in crate::engine) pods: HashMap<SourceId, u32>,
-    pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
+    /// The pods that count, and those of them that are unavailable.
+    pub(in crate::engine) pod_counts: PodCounts,
     /// The requests to the budget, in the order in which they are answered.
     pub(in crate::engine) requests: BTreeSet<SlotRequest>,
     /// The same requests by workload, each with the claim that it is for.
