@@ -310,7 +310,7 @@ impl Engine {
         self.objects.wakes.mark_each(transferring);
         self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
-        self.rollouts.forget_outdated_views(&ledger);
+        self.rollouts.foreign_claims.forget_outdated_views(self.rollouts.ledger.as_ref(), &ledger);
         self.rollouts.fixed_bytes = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);
@@ -398,7 +398,7 @@ impl Engine {
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         next.claims.retain(|id, claim| {
-            if self.rollouts.retired_inventories.contains(&claim.inventory_id) {
+            if self.rollouts.foreign_claims.is_retired(&claim.inventory_id) {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)

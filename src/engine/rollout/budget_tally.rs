@@ -317,7 +317,7 @@ impl Engine {
         tallies.filter_map(|tally| {
             let source = self.source_of_inventory_id(&tally.inventory_id);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
-            (hidden && !self.rollouts.retired_inventories.contains(&tally.inventory_id))
+            (hidden && !self.rollouts.foreign_claims.is_retired(&tally.inventory_id))
                 .then_some((source, tally))
         })
     }
@@ -362,9 +362,9 @@ impl Engine {
     fn is_disproven_by_lookups(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_healthy = |id: &ObjectId| {
-            let observation = self.rollouts.foreign_unavailable.get(id);
+            let observation = self.rollouts.foreign_claims.unavailable_of(id);
             observation.is_some_and(|(at, seen)| {
-                *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
+                seen == 0 && now.saturating_duration_since(at) < READY_VIEW_VALIDITY
             })
         };
         !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_healthy)
@@ -392,7 +392,7 @@ impl Engine {
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut workloads: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();
-        workloads.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
+        workloads.sort_by_key(|id| self.rollouts.foreign_claims.unavailable_of(id).map(|(at, _)| at));
         workloads.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
@@ -419,7 +419,7 @@ impl Engine {
         if let Some(published) = published {
             let seen =
                 live.and_then(|live| Some(unavailable_pods(live.replica_status?, live.overlay))).unwrap_or(0);
-            self.rollouts.foreign_unavailable.insert(id.clone(), (now, published.min(seen)));
+            self.rollouts.foreign_claims.set_unavailable(id, published.min(seen), now);
             self.rollouts.budget_stale = true;
         }
     }
@@ -457,7 +457,8 @@ impl Engine {
                 format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
             })
         });
-        let unread = self.rollouts.unreadable_claims_remedy.iter().map(ToString::to_string);
+        let remedy = self.rollouts.foreign_claims.unreadable_claims_remedy();
+        let unread = remedy.into_iter().map(ToString::to_string);
         let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
         (!all.is_empty()).then(|| all.join(", ").into())
     }
@@ -467,10 +468,10 @@ impl Rollouts {
     /// Returns how many pods are unavailable of a workload of others, of as many as they have
     /// reported.
     fn bound_foreign_unavailable(&self, id: &ObjectId, published: u32) -> u32 {
-        let Some((at, seen)) = self.foreign_unavailable.get(id) else { return published };
+        let Some((at, seen)) = self.foreign_claims.unavailable_of(id) else { return published };
         let fresh =
-            self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
-        if fresh && is_workload(id) { published.min(*seen) } else { published }
+            self.starts.now().is_some_and(|now| now.saturating_duration_since(at) < FOREIGN_VIEW_VALIDITY);
+        if fresh && is_workload(id) { published.min(seen) } else { published }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
-use crate::engine::rollout::foreign_claims::ForeignWorkload;
+use crate::engine::rollout::foreign_claims::ForeignClaims;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pod_counts::PodCounts;
@@ -65,8 +65,6 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) starts: StartHistory,
     /// The recovery of a ledger that may be new.
     pub(in crate::engine) recovery: LedgerRecovery,
-    /// The unreadable claims that count, and their remedy, in words.
-    pub(in crate::engine) unreadable_claims_remedy: Option<Arc<str>>,
     /// As last read or written; none before that.
     pub(in crate::engine) ledger: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
@@ -80,12 +78,8 @@ pub(in crate::engine) struct Rollouts {
     /// Workloads whose claim was written together with a start, and that have not been written
     /// since. They hold a slot, whatever became of their former rollout.
     pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
-    /// Workloads of other daemons' claims.
-    pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
-    /// The ones among these that may not be read, until that was reported.
-    pub(in crate::engine) newly_hidden: Vec<ObjectId>,
-    /// Pods that were unavailable when a workload of others was last looked up, and when that was.
-    pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
+    /// The workloads of others' claims, as far as they are known.
+    pub(in crate::engine) foreign_claims: ForeignClaims,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
     pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
@@ -107,9 +101,6 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) surplus_corrections: BTreeMap<ObjectId, SurplusCorrection>,
     /// The blockers of a rollout beside the budget.
     pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
-    /// Inventories of sources that this process served before, and that nobody is to serve any
-    /// more.
-    pub(in crate::engine) retired_inventories: BTreeSet<Arc<str>>,
     /// Indicates whether the queue may differ from what was published.
     pub(in crate::engine) queue_dirty: bool,
     /// The published part of the queue.
