@@ -183,7 +183,7 @@ impl Engine {
         if !std::mem::take(&mut self.rollouts.budget_stale) {
             return;
         }
-        self.rollouts.queue_dirty = true;
+        self.rollouts.queue.mark_dirty();
         let slot_verdicts = self.slot_answers();
         let before = std::mem::replace(&mut self.rollouts.slot_verdicts, slot_verdicts);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);

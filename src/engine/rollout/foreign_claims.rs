@@ -114,7 +114,7 @@ impl Engine {
     /// rested.
     pub(in crate::engine) fn retire(&mut self, inventory_id: Arc<str>) {
         self.rollouts.foreign_claims.retired_inventories.insert(inventory_id);
-        self.rollouts.queue_dirty = true;
+        self.rollouts.queue.mark_dirty();
     }
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.

@@ -24,7 +24,7 @@ use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
-use crate::engine::rollout::queue::QueuePublication;
+use crate::engine::rollout::queue::QueueState;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
 use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
@@ -34,7 +34,7 @@ use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
 use crate::engine::state::Engine;
-use crate::engine::{Reason, ResourceVersion, Uid, WorkloadPhase};
+use crate::engine::{ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
 
 /// The budget, and the workloads that use it; `mod.rs` has a table of their states.
@@ -99,12 +99,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
     pub(in crate::engine) surplus_corrections: BTreeMap<ObjectId, SurplusCorrection>,
-    /// The blockers of a rollout beside the budget.
-    pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
-    /// Indicates whether the queue may differ from what was published.
-    pub(in crate::engine) queue_dirty: bool,
-    /// The published part of the queue.
-    pub(in crate::engine) publication: QueuePublication,
+    /// The rollout queue beside the requests to the budget.
+    pub(in crate::engine) queue: QueueState,
     /// The events of rollouts that were not reported yet.
     pub(in crate::engine) events: Vec<RolloutEvent>,
     /// The units of each source.
