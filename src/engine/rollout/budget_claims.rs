@@ -38,7 +38,7 @@ impl Engine {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Possible, ..apply.clone() };
             if let Some((request, claim)) = self.slot_request(id, &Action::Apply(apply)) {
-                self.request_slot(request, claim);
+                self.rollouts.slot_requests.insert(request, claim);
             }
             return decision;
         }
@@ -54,7 +54,7 @@ impl Engine {
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
         let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
-        self.request_slot(request, claim);
+        self.rollouts.slot_requests.insert(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
         let has_unused_claim = self.rollouts.unused_claims.contains(id);
         if is_recorded && has_unused_claim {
@@ -62,22 +62,23 @@ impl Engine {
         }
         let holds =
             is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
-        if holds && !self.rollouts.claims_to_write.contains(id) && self.rollouts.recovery.is_complete() {
+        let is_to_be_written = self.rollouts.slot_requests.claims_to_write().contains(id);
+        if holds && !is_to_be_written && self.rollouts.recovery.is_complete() {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable_reason.clone() {
-            self.rollouts.claims_to_write.remove(id);
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return Decision::wait(Reason::RecordUnreadable(why));
         }
         if let Some(shortage) = self.slot_shortage(id) {
-            self.rollouts.claims_to_write.remove(id);
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return Decision::wait(Reason::Budget(shortage));
         }
         if holds || stands_for_rollout {
-            self.rollouts.claims_to_write.remove(id);
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return decision;
         }
-        self.rollouts.claims_to_write.insert(id.clone());
+        self.rollouts.slot_requests.add_claim_to_write(id);
         Decision::wait(Reason::Claiming)
     }
 
@@ -148,25 +149,9 @@ impl Engine {
         lost.saturating_sub(self.rollouts.pod_counts.unavailable_of(id))
     }
 
-    fn request_slot(&mut self, request: SlotRequest, claim: RolloutClaim) {
-        let id = request.id.clone();
-        let new = self.rollouts.requests_by_id.insert(id.clone(), (request.clone(), claim.clone()));
-        if let Some((old, _)) = &new
-            && *old != request
-        {
-            self.rollouts.requests.remove(old);
-        }
-        if new.is_none_or(|(old, wanted)| old != request || wanted != claim) {
-            self.rollouts.requests.insert(request);
-            self.rollouts.claims_to_write.remove(&id);
-            self.rollouts.budget_stale = true;
-        }
-    }
-
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
-        let requested_key =
-            self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
+        let requested_key = self.rollouts.slot_requests.claim_of(id).map(|claim| claim.rollout_key);
         let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
         let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
         requested_key.is_some() && requested_key == recorded && counts
@@ -174,36 +159,30 @@ impl Engine {
 
     /// Returns the shortage of the budget for a request.
     fn slot_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
-        if self.rollouts.budget_stale {
-            self.divide_budget();
-        }
-        self.rollouts.slot_verdicts.get(id).cloned().flatten()
+        self.divide_budget();
+        self.rollouts.slot_requests.verdicts().get(id).cloned().flatten()
     }
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
-        if let Some((request, _)) = self.rollouts.requests_by_id.remove(id) {
-            self.rollouts.requests.remove(&request);
-            self.rollouts.claims_to_write.remove(id);
+        if self.rollouts.slot_requests.remove(id) {
             self.rollouts.unused_claims.remove(id);
-            self.rollouts.slot_verdicts.remove(id);
-            self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns the budget's answer to each request.
     pub(in crate::engine) fn slot_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
-        if self.rollouts.requests.is_empty() {
+        if self.rollouts.slot_requests.is_empty() {
             return BTreeMap::new();
         }
         if let Some(short) = self.rollouts.recovery_shortage() {
-            let requests = self.rollouts.requests.iter();
+            let requests = self.rollouts.slot_requests.requests().iter();
             return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }
         let mut slot_verdicts = grant_slots(
-            &self.rollouts.requests,
+            self.rollouts.slot_requests.requests(),
             &self.loads(),
             &self.budget_bounds(),
-            self.rollouts.slow_start_limit,
+            self.rollouts.slot_requests.slow_start_limit(),
         );
         self.add_hidden_reasons(&mut slot_verdicts);
         self.add_holders(&mut slot_verdicts);
@@ -266,7 +245,7 @@ impl Engine {
         if !takes {
             return;
         }
-        let claim = self.rollouts.requests_by_id.get(id).map(|(_, claim)| claim.clone());
+        let claim = self.rollouts.slot_requests.claim_of(id).cloned();
         self.withdraw(id);
         self.rollouts.ended_claims.remove(id);
         let claim = claim.or_else(|| self.own_claim(id).cloned());
@@ -287,7 +266,7 @@ impl Engine {
         rollout.replaced = before.map(Box::new);
         self.continue_rollout(id, action, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
@@ -317,7 +296,7 @@ impl Engine {
         self.unlock_ledger();
         self.orders.mark_stale();
         self.forget_authors();
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         for (id, claim) in &claims {
             self.adopt_transferred_claim(id, claim);
             if let Some(rollout) =
@@ -325,13 +304,9 @@ impl Engine {
             {
                 rollout.claim = Some(claim.clone());
             }
-            let slot_request = self
-                .rollouts
-                .requests_by_id
-                .get(id)
-                .is_some_and(|(_, slot_request)| slot_request.rollout_key == claim.rollout_key);
-            if slot_request {
-                self.rollouts.claims_to_write.remove(id);
+            let requested = self.rollouts.slot_requests.claim_of(id);
+            if requested.is_some_and(|requested| requested.rollout_key == claim.rollout_key) {
+                self.rollouts.slot_requests.drop_claim_to_write(id);
                 self.note_unused_claim(id);
                 self.mark_dirty(id);
             }
@@ -353,7 +328,7 @@ impl Engine {
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable_reason != unreadable {
             self.rollouts.unreadable_reason = unreadable;
-            self.objects.wakes.mark_each(self.rollouts.requests_by_id.keys().cloned());
+            self.objects.wakes.mark_each(self.rollouts.slot_requests.ids().cloned());
         }
     }
 
@@ -363,7 +338,7 @@ impl Engine {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.try_take_newest(ledger, id) {
             self.rollouts.unused_claims.insert(id.clone());
-            self.rollouts.budget_stale = true;
+            self.rollouts.slot_requests.mark_stale();
         }
     }
 
@@ -416,8 +391,7 @@ impl Engine {
         self.record_retried_units(&mut next);
         self.record_inherited_failures(&mut next);
         for (id, rollout) in &self.rollouts.in_flight {
-            let requested_key =
-                self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
+            let requested_key = self.rollouts.slot_requests.claim_of(id).map(|claim| claim.rollout_key);
             let newer = requested_key.is_some()
                 && ledger.claims.get(id).map(|claim| claim.rollout_key) == requested_key;
             let is_kept =
@@ -427,17 +401,13 @@ impl Engine {
             }
         }
         self.record_requested_units(&mut next);
-        let slot_verdicts =
-            if self.rollouts.claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let claims_to_write = self.rollouts.slot_requests.claims_to_write();
+        let slot_verdicts = if claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
         let allowed = |id: &&ObjectId| matches!(slot_verdicts.get(*id), Some(None));
-        let held = if self.rollouts.claims_to_write.is_empty() {
-            BTreeSet::new()
-        } else {
-            self.workloads_in_flight()
-        };
+        let held = if claims_to_write.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
-        for id in self.rollouts.claims_to_write.iter().filter(allowed) {
-            let Some((request, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
+        for id in claims_to_write.iter().filter(allowed) {
+            let Some((request, claim)) = self.rollouts.slot_requests.get(id) else { continue };
             if request.priority == SlotPriority::NewContent {
                 let unit = self.build_unit(request.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {

@@ -14,11 +14,6 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 impl Rollouts {
-    /// Has the budget divided again, as the load on it may have changed.
-    pub(in crate::engine) fn mark_budget_stale(&mut self) {
-        self.budget_stale = true;
-    }
-
     /// Records that the write of an object was answered. Returns whether an informer has ceased to
     /// show it meanwhile.
     pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) -> bool {
@@ -114,7 +109,7 @@ impl Engine {
             return;
         }
         self.rollouts.pod_counts.set_load(id, is);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.register_live_rollout(id);
     }
 
@@ -180,18 +175,17 @@ impl Engine {
     /// Wakes the workloads that the budget allows to start, or whose reason to wait is another one
     /// now.
     pub(in crate::engine) fn divide_budget(&mut self) {
-        if !std::mem::take(&mut self.rollouts.budget_stale) {
+        if !self.rollouts.slot_requests.take_stale_mark() {
             return;
         }
         self.rollouts.queue.mark_dirty();
         let slot_verdicts = self.slot_answers();
-        let before = std::mem::replace(&mut self.rollouts.slot_verdicts, slot_verdicts);
+        let before = self.rollouts.slot_requests.replace_verdicts(slot_verdicts);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.objects
-            .wakes
-            .mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
+        let changed = self.rollouts.slot_requests.verdicts().iter().filter(changed);
+        self.objects.wakes.mark_each(changed.map(|(id, _)| id.clone()));
     }
 }
 
@@ -226,7 +220,7 @@ impl Engine {
                 (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
                 workloads,
             ),
-            window: rollouts.slow_start_limit,
+            window: rollouts.slot_requests.slow_start_limit(),
             unavailable: (
                 loads
                     .iter()

@@ -400,7 +400,7 @@ impl Engine {
     /// write waits for.
     pub(in crate::engine) fn is_waiting_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
-        !self.rollouts.requests.is_empty() && others()
+        !self.rollouts.slot_requests.is_empty() && others()
     }
 
     /// Returns whether other processes keep anything in the rollout ledger.
@@ -420,7 +420,7 @@ impl Engine {
             let seen =
                 live.and_then(|live| Some(unavailable_pods(live.replica_status?, live.overlay))).unwrap_or(0);
             self.rollouts.foreign_claims.set_unavailable(id, published.min(seen), now);
-            self.rollouts.budget_stale = true;
+            self.rollouts.slot_requests.mark_stale();
         }
     }
 

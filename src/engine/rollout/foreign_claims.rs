@@ -127,7 +127,7 @@ impl Engine {
     /// and those whose claim nobody else may take back.
     pub(in crate::engine) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
-            !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
+            !self.rollouts.slot_requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim)
@@ -135,7 +135,7 @@ impl Engine {
                 && !self.rollouts.ended_claims.contains(*id)
         });
         let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
-        if !self.rollouts.requests.is_empty() {
+        if !self.rollouts.slot_requests.is_empty() {
             let away = self.foreign_unavailable().filter(|id| !ids.contains(id)).cloned();
             ids.extend(away.collect::<Vec<_>>());
         }
@@ -202,7 +202,7 @@ impl Engine {
             id.clone(),
             ForeignWorkload { claim, rests, still, unavailable, hidden_reason: None, is_spent },
         );
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Records that the workload of another daemon's claim may not be read. The claim counts, which
@@ -228,7 +228,7 @@ impl Engine {
                 is_spent: false,
             },
         );
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         true
     }
 
@@ -282,8 +282,10 @@ impl Engine {
     /// all can be read.
     pub(in crate::engine) fn explain_unread(&mut self, why: Option<Arc<str>>) {
         let remedy = &mut self.rollouts.foreign_claims.unreadable_claims_remedy;
-        self.rollouts.budget_stale |= *remedy != why;
-        *remedy = why;
+        if *remedy != why {
+            *remedy = why;
+            self.rollouts.slot_requests.mark_stale();
+        }
     }
 
     /// Returns whether another daemon's claim counts.

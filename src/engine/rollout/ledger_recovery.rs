@@ -188,7 +188,7 @@ impl Engine {
             ledger.claims.values().any(|claim| self.sources.inventory_ids().contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)
         };
-        !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
+        !self.rollouts.slot_requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
     }
 }
 

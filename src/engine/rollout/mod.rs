@@ -1,6 +1,6 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 //!
-//! A workload is in one of these states, by the sets of `rollouts::Rollouts` that name it. The
+//! A workload is in one of these states, by the sets in `rollouts::Rollouts` that name it. The
 //! third column says what `Engine::next_ledger` makes of its claim:
 //!
 //! | state of the workload | sets | claim |
@@ -45,6 +45,7 @@ pub(super) mod queue;
 pub(super) mod rollback;
 pub(super) mod rollouts;
 pub(super) mod scale_balance;
+pub(super) mod slot_requests;
 pub(super) mod start_rate;
 pub(super) mod step_annotations;
 pub(super) mod step_overlay;

@@ -136,7 +136,7 @@ impl Engine {
     /// Removes a rollout whose workload is not seen any more, and keeps its progress.
     pub(in crate::engine) fn interrupt_rollout(&mut self, id: &ObjectId) {
         let Some(rollout) = self.rollouts.in_flight.remove(id) else { return };
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         if let Some(content) = rollout.content().filter(|_| rollout.failed.is_none()) {
             let interrupted = InterruptedRollout { content, progress: rollout.progress };
             self.rollouts.interrupted.insert(id.clone(), interrupted);

@@ -204,7 +204,7 @@ impl Engine {
             (QueuedObject { id: id.clone(), inventory_id, position, reason: text }, reason)
         };
         let mut slot_verdicts = self.slot_answers();
-        let requests = self.rollouts.requests.iter();
+        let requests = self.rollouts.slot_requests.requests().iter();
         let short: Vec<_> =
             requests.filter_map(|request| Some((request, slot_verdicts.remove(&request.id)??))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);

@@ -6,14 +6,14 @@
 //! stays until the next write replaces it, or until it is healthy. It need not be
 //! stored: a new process makes it again from what the cluster shows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::nodes::NodeStore;
-use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
+use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
@@ -28,6 +28,7 @@ use crate::engine::rollout::queue::QueueState;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
 use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
+use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
@@ -51,16 +52,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) interrupted: BTreeMap<ObjectId, InterruptedRollout>,
     /// The pods that count, and those of them that are unavailable.
     pub(in crate::engine) pod_counts: PodCounts,
-    /// The requests to the budget, in the order in which they are answered.
-    pub(in crate::engine) requests: BTreeSet<SlotRequest>,
-    /// The same requests by workload, each with the claim that it is for.
-    pub(in crate::engine) requests_by_id: HashMap<ObjectId, (SlotRequest, RolloutClaim)>,
-    /// The budget's answer to each request; void when `budget_stale`.
-    pub(in crate::engine) slot_verdicts: BTreeMap<ObjectId, Option<BudgetShortage>>,
-    pub(in crate::engine) budget_stale: bool,
-    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
-    /// with each round.
-    pub(in crate::engine) slow_start_limit: u32,
+    /// The requests to the budget.
+    pub(in crate::engine) slot_requests: SlotRequests,
     /// The starts of the last minute.
     pub(in crate::engine) starts: StartHistory,
     /// The recovery of a ledger that may be new.
@@ -87,8 +80,6 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
     /// The takeovers that wait for the ledger.
     pub(in crate::engine) transfers: UnitTransfers,
-    /// Workloads whose claim is to be written.
-    pub(in crate::engine) claims_to_write: BTreeSet<ObjectId>,
     /// Objects that are being written now, and of which nobody knows what they show next.
     pub(in crate::engine) writes_in_flight: BTreeSet<ObjectId>,
     /// Objects among these that an informer has ceased to show meanwhile: an answer may be older.
@@ -227,7 +218,7 @@ const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
-        Self { budget, slow_start_limit: 1, budget_stale: true, ..Self::default() }
+        Self { budget, ..Self::default() }
     }
 }
 
@@ -267,7 +258,7 @@ impl Engine {
             },
             (None, _) => {}
         }
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Ends the claim of a workload, whoever made it.
@@ -311,7 +302,7 @@ impl Engine {
             // A rollout that nobody has claimed counts only as long as it takes budget.
             if !takes && rollout.claim.is_none() {
                 self.rollouts.in_flight.remove(id);
-                self.rollouts.budget_stale = true;
+                self.rollouts.slot_requests.mark_stale();
             }
             return;
         }
@@ -337,7 +328,7 @@ impl Engine {
         };
         self.resume_rollout(id, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Returns a rollout that takes no slot: of a held step, or of a new workload whose success
@@ -383,7 +374,9 @@ impl Engine {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
             let tracking = evaluation.tracking;
-            self.rollouts.budget_stale |= tracking.slot != before.slot;
+            if tracking.slot != before.slot {
+                self.rollouts.slot_requests.mark_stale();
+            }
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
                 rollout.set_tracking(tracking);
             }
@@ -408,8 +401,10 @@ impl Engine {
         for id in unwritten {
             self.drop_unwritten_rollout(&id);
         }
-        self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
-        self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
+        let has_older_starts = self.rollouts.starts.advance(now);
+        if self.rollouts.try_end_recovery(now) || has_older_starts {
+            self.rollouts.slot_requests.mark_stale();
+        }
     }
 
     /// Advances the steps. One that is held and healthy counts as a success and gives its slot
@@ -419,13 +414,14 @@ impl Engine {
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Done), self.is_resting(&id, now));
             let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
-            if rollout.slot == BudgetSlot::Taken && !self.rollouts.requests_by_id.contains_key(&id) {
+            if rollout.slot == BudgetSlot::Taken && !self.rollouts.slot_requests.contains(&id) {
                 rollout.slot = BudgetSlot::None;
-                self.rollouts.slow_start_limit =
-                    self.rollouts.slow_start_limit.saturating_add(u32::from(!rests));
-                self.rollouts.budget_stale = true;
+                if !rests {
+                    self.rollouts.slot_requests.widen_slow_start();
+                }
+                self.rollouts.slot_requests.mark_stale();
             }
-            if over && !self.rollouts.requests_by_id.contains_key(&id) {
+            if over && !self.rollouts.slot_requests.contains(&id) {
                 self.objects.wakes.mark(id);
             }
         }
@@ -435,8 +431,7 @@ impl Engine {
     /// in flight, a held step or a quarantined workload prevents it.
     pub(in crate::engine) fn begin_slowly(&mut self) {
         if self.rollouts.in_flight.is_empty() {
-            self.rollouts.slow_start_limit = 1;
-            self.rollouts.budget_stale = true;
+            self.rollouts.slot_requests.begin_slow_start();
         }
     }
 
@@ -450,7 +445,7 @@ impl Engine {
         });
         let starts =
             [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
-        ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
+        ends.chain(starts.filter(|_| !self.rollouts.slot_requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .chain(self.next_deletion_due(now))
@@ -463,19 +458,18 @@ impl Engine {
         let is_up = status.is_none_or(|status| status.phase != WorkloadPhase::FirstStart);
         if is_up || rollout.failed.is_none() {
             if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
-                self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
+                self.rollouts.slot_requests.widen_slow_start();
             }
             self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
         }
         self.end_claim(id);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.track_wave(id);
         self.note_object_change(id);
     }
 
     fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, event_subjects: Vec<Uid>) {
-        self.rollouts.slow_start_limit = 1;
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.begin_slow_start();
         self.rollouts.newly_failed.insert(id.clone(), event_subjects);
         let returns = self.is_rollback_due(id);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
@@ -568,8 +562,9 @@ impl Engine {
                 &rollout.failed,
             )
         });
-        let (request, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
-        let (claiming, window) = (rollouts.claims_to_write.contains(id), rollouts.slow_start_limit.min(4));
+        let (request, over) = (rollouts.slot_requests.get(id), rollouts.ended_claims.contains(id));
+        let claiming = rollouts.slot_requests.claims_to_write().contains(id);
+        let window = rollouts.slot_requests.slow_start_limit().min(4);
         let (has_unused_claim, failed_now) =
             (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
         format!("{rollout:?} {request:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")

@@ -210,7 +210,7 @@ impl Engine {
         // Workloads come late in the order of ids, and come to rest last. Any order is correct.
         unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let is_in_flight =
-                self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
+                self.rollouts.in_flight.contains_key(id) || self.rollouts.slot_requests.contains(id);
             let is_unreleased = || {
                 self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                     || self.restart_stamp(id).is_some()

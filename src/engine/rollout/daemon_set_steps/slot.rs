@@ -46,7 +46,7 @@ impl Engine {
     }
 
     fn take_slot(&mut self, id: &ObjectId) {
-        let Some((_, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
+        let Some(claim) = self.rollouts.slot_requests.claim_of(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
         let (reserved, written) = (claim.additional_unavailable, before.min_resource_version);
@@ -57,6 +57,6 @@ impl Engine {
             rollout.lacks = MissingBudget::Nothing;
         }
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 }

@@ -269,7 +269,7 @@ impl Engine {
                 && rollout.slot == BudgetSlot::Taken
             {
                 (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
-                self.rollouts.budget_stale = true;
+                self.rollouts.slot_requests.mark_stale();
             }
         }
         let rejecting = &mut self.sources[source].pending_rejections;

@@ -231,7 +231,7 @@ impl Engine {
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.earlier_failure, rollout.started_from) = (earlier, RolloutStartState::Failure);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.note_object_change(id);
     }
 }
