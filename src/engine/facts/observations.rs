@@ -166,9 +166,7 @@ impl Engine {
             entry.min_resource_version = None;
             entry.verified = None;
         }
-        if self.rollouts.writes_in_flight.contains(id) {
-            self.rollouts.unshown_in_flight.insert(id.clone());
-        }
+        self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);

@@ -233,7 +233,7 @@ impl Engine {
     /// Records that a write is on its way: it holds its slot from now on.
     pub(in crate::engine) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.clear_memo();
-        self.rollouts.writes_in_flight.insert(id.clone());
+        self.rollouts.writes_in_flight.begin(id);
         if is_workload(id) && matches!(action, Action::Apply(_)) {
             self.rollouts.recovery.remember_workload();
         }

@@ -14,13 +14,6 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 impl Rollouts {
-    /// Records that the write of an object was answered. Returns whether an informer has ceased to
-    /// show it meanwhile.
-    pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) -> bool {
-        self.writes_in_flight.remove(id);
-        self.unshown_in_flight.remove(id)
-    }
-
     /// Forgets the progress of a rollout whose workload is gone.
     pub(in crate::engine) fn forget_interrupted(&mut self, id: &ObjectId) {
         self.interrupted.remove(id);

@@ -34,6 +34,7 @@ use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
+use crate::engine::rollout::writes_in_flight::WritesInFlight;
 use crate::engine::state::Engine;
 use crate::engine::{ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
@@ -80,10 +81,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
     /// The takeovers that wait for the ledger.
     pub(in crate::engine) transfers: UnitTransfers,
-    /// Objects that are being written now, and of which nobody knows what they show next.
-    pub(in crate::engine) writes_in_flight: BTreeSet<ObjectId>,
-    /// Objects among these that an informer has ceased to show meanwhile: an answer may be older.
-    pub(in crate::engine) unshown_in_flight: BTreeSet<ObjectId>,
+    /// The writes that are not answered yet.
+    pub(in crate::engine) writes_in_flight: WritesInFlight,
     /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
     pub(in crate::engine) nodes: NodeStore,
     /// Each DaemonSet that rolls out in steps.
