@@ -56,17 +56,16 @@ impl Engine {
         let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
         self.rollouts.slot_requests.insert(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
-        let has_unused_claim = self.rollouts.unused_claims.contains(id);
+        let has_unused_claim = self.rollouts.ledger.is_unused(id);
         if is_recorded && has_unused_claim {
-            self.rollouts.ended_claims.remove(id);
+            self.rollouts.ledger.reopen_claim(id);
         }
-        let holds =
-            is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        let holds = is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ledger.is_ended(id)));
         let is_to_be_written = self.rollouts.slot_requests.claims_to_write().contains(id);
-        if holds && !is_to_be_written && self.rollouts.recovery.is_complete() {
+        if holds && !is_to_be_written && self.rollouts.ledger.recovery().is_complete() {
             return decision;
         }
-        if let Some(why) = self.rollouts.unreadable_reason.clone() {
+        if let Some(why) = self.rollouts.ledger.unreadable_reason().cloned() {
             self.rollouts.slot_requests.drop_claim_to_write(id);
             return Decision::wait(Reason::RecordUnreadable(why));
         }
@@ -153,7 +152,7 @@ impl Engine {
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
         let requested_key = self.rollouts.slot_requests.claim_of(id).map(|claim| claim.rollout_key);
         let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
-        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
+        let counts = !self.rollouts.ledger.is_ended(id) || self.rollouts.ledger.is_unused(id);
         requested_key.is_some() && requested_key == recorded && counts
     }
 
@@ -165,7 +164,7 @@ impl Engine {
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
         if self.rollouts.slot_requests.remove(id) {
-            self.rollouts.unused_claims.remove(id);
+            self.rollouts.ledger.drop_unused_claim(id);
         }
     }
 
@@ -174,7 +173,8 @@ impl Engine {
         if self.rollouts.slot_requests.is_empty() {
             return BTreeMap::new();
         }
-        if let Some(short) = self.rollouts.recovery_shortage() {
+        let recovery = self.rollouts.ledger.recovery();
+        if let Some(short) = self.rollouts.starts.now().and_then(|now| recovery.shortage(now)) {
             let requests = self.rollouts.slot_requests.requests().iter();
             return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }
@@ -235,7 +235,7 @@ impl Engine {
         self.clear_memo();
         self.rollouts.writes_in_flight.begin(id);
         if is_workload(id) && matches!(action, Action::Apply(_)) {
-            self.rollouts.recovery.remember_workload();
+            self.rollouts.ledger.remember_workload();
         }
         let takes = match action {
             Action::Apply(apply) => apply.restarts == RestartRisk::Possible,
@@ -247,7 +247,7 @@ impl Engine {
         }
         let claim = self.rollouts.slot_requests.claim_of(id).cloned();
         self.withdraw(id);
-        self.rollouts.ended_claims.remove(id);
+        self.rollouts.ledger.reopen_claim(id);
         let claim = claim.or_else(|| self.own_claim(id).cloned());
         let reserved = claim.as_ref().map_or(0, |claim| claim.additional_unavailable);
         let health = self.live_object(id).map(|live| &live.health);
@@ -272,11 +272,10 @@ impl Engine {
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(in crate::engine) fn set_ledger(&mut self, ledger: RolloutLedger) {
         self.clear_memo();
-        let ledger = self.rollouts.restore_lost(ledger);
+        let ledger = self.rollouts.ledger.restore_lost(ledger, &self.rollouts.starts);
         let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
-        self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
-        self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
-        let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
+        self.rollouts.ledger.retain_claims_of(&ledger);
+        let known = self.rollouts.ledger.latest().map(|known| &known.units[..]).unwrap_or_default();
         let opened = ledger.units.iter().filter(|unit| ours(&unit.inventory_id) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
         let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.inventory_id));
@@ -287,11 +286,9 @@ impl Engine {
         self.objects.wakes.mark_each(waiting);
         let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
         self.objects.wakes.mark_each(transferring);
-        self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
-        self.rollouts.foreign_claims.forget_outdated_views(self.rollouts.ledger.as_ref(), &ledger);
-        self.rollouts.fixed_bytes = ledger.bytes();
-        self.rollouts.ledger = Some(ledger);
+        self.rollouts.foreign_claims.forget_outdated_views(self.rollouts.ledger.latest(), &ledger);
+        self.rollouts.ledger.set(ledger);
         self.set_ledger_fault(None);
         self.unlock_ledger();
         self.orders.mark_stale();
@@ -326,8 +323,8 @@ impl Engine {
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
-        if self.rollouts.unreadable_reason != unreadable {
-            self.rollouts.unreadable_reason = unreadable;
+        if self.rollouts.ledger.unreadable_reason() != unreadable.as_ref() {
+            self.rollouts.ledger.set_unreadable_reason(unreadable);
             self.objects.wakes.mark_each(self.rollouts.slot_requests.ids().cloned());
         }
     }
@@ -335,9 +332,9 @@ impl Engine {
     /// Gives a workload its slot, where its claim was written together with a start. That may be
     /// the second start of one rollout.
     fn note_unused_claim(&mut self, id: &ObjectId) {
-        let Some(ledger) = &self.rollouts.ledger else { return };
+        let Some(ledger) = self.rollouts.ledger.latest() else { return };
         if self.rollouts.starts.try_take_newest(ledger, id) {
-            self.rollouts.unused_claims.insert(id.clone());
+            self.rollouts.ledger.add_unused_claim(id);
             self.rollouts.slot_requests.mark_stale();
         }
     }
@@ -345,8 +342,7 @@ impl Engine {
     /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
     /// [`Engine::set_ledger`] is called again nobody knows its content.
     pub(in crate::engine) fn note_ledger_write(&mut self, next: &RolloutLedger) {
-        self.rollouts.saving = true;
-        self.rollouts.note_write(next);
+        self.rollouts.ledger.begin_write(next);
         self.note_ledger_call();
     }
 
@@ -369,7 +365,7 @@ impl Engine {
 
     /// Returns the ledger as it should be, where it is not so; `mod.rs` has the states of claims.
     pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         next.claims.retain(|id, claim| {
@@ -379,8 +375,7 @@ impl Engine {
             !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Taken)
                 || self.is_claimed(id)
-                || (!self.rollouts.ended_claims.contains(id)
-                    && self.is_takeover_pending(id, &claim.inventory_id))
+                || (!self.rollouts.ledger.is_ended(id) && self.is_takeover_pending(id, &claim.inventory_id))
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
@@ -420,10 +415,10 @@ impl Engine {
                 begun.push((id.clone(), claim.inventory_id.clone()));
             }
         }
-        if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_complete() {
+        if next == *ledger && begun.is_empty() && self.rollouts.ledger.recovery().is_complete() {
             return None;
         }
-        self.rollouts.begin(&mut next);
+        self.rollouts.ledger.recovery().begin(&mut next, &self.rollouts.starts);
         self.rollouts.starts.write(&mut next, begun);
         self.record_authors(&mut next);
         let tallies = self.tallies(&next);
@@ -456,9 +451,9 @@ impl Engine {
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
     pub(in crate::engine) fn last_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let mut next = ledger.clone();
-        let holder = &self.rollouts.holder;
+        let holder = self.rollouts.ledger.holder();
         let is_done = |id: &ObjectId| {
             let replica_status = self.informer_object(id).and_then(|live| live.replica_status);
             let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.min_resource_version);
@@ -471,10 +466,10 @@ impl Engine {
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
             claim.holder_exited = true;
         }
-        if next == *ledger && self.rollouts.recovery.is_complete() {
+        if next == *ledger && self.rollouts.ledger.recovery().is_complete() {
             return None;
         }
-        self.rollouts.begin(&mut next);
+        self.rollouts.ledger.recovery().begin(&mut next, &self.rollouts.starts);
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
     }

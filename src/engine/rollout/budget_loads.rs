@@ -34,7 +34,7 @@ impl Engine {
         let rollout = self.rollouts.in_flight.get(id);
         let has_slot = rollout.is_some_and(|rollout| rollout.slot == BudgetSlot::Taken);
         // A write in flight may take the claim back.
-        has_slot && !self.rollouts.saving && self.own_claim(id) == Some(claim)
+        has_slot && !self.rollouts.ledger.is_saving() && self.own_claim(id) == Some(claim)
     }
 
     /// Returns the load on the budget now, whoever serves it.
@@ -47,7 +47,7 @@ impl Engine {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.pod_counts.unavailable_of(id);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
+            let claims = rollouts.ledger.latest().filter(|_| rollouts.ledger.is_unused(id))?;
             claims.claims.get(id).map(|claim| claim.additional_unavailable)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
@@ -56,17 +56,18 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Taken } else { rollout.slot },
+            slot: if rollouts.ledger.is_unused(id) { BudgetSlot::Taken } else { rollout.slot },
             unavailable: away(id).max(rollout.additional_unavailable).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
         let claims: Vec<WorkloadLoad> = rollouts
             .ledger
-            .iter()
+            .latest()
+            .into_iter()
             .flat_map(|ledger| &ledger.claims)
             .filter(|(id, _)| !rollouts.in_flight.contains_key(*id))
-            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.unused_claims.contains(*id))
+            .filter(|(id, _)| !rollouts.ledger.is_ended(id) || rollouts.ledger.is_unused(id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let slot = if counts { BudgetSlot::Taken } else { BudgetSlot::None };
@@ -223,7 +224,7 @@ impl Engine {
             ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
             on_failure: rollouts.budget.on_failure,
-            known: rollouts.ledger.is_some(),
+            known: rollouts.ledger.latest().is_some(),
         }
     }
 

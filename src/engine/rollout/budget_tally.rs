@@ -277,7 +277,7 @@ impl Engine {
 
     /// Returns whether what this process has published is to be published again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
-        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
+        let Some((ledger, now)) = self.rollouts.ledger.latest().zip(self.now_in_seconds()) else {
             return false;
         };
         let is_old =
@@ -313,7 +313,7 @@ impl Engine {
     pub(in crate::engine) fn foreign_tallies(
         &self,
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
-        let tallies = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
+        let tallies = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.tallies);
         tallies.filter_map(|tally| {
             let source = self.source_of_inventory_id(&tally.inventory_id);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
@@ -437,14 +437,14 @@ impl Engine {
 
     /// Returns who has claimed a workload, where that is another process.
     pub(in crate::engine) fn other_holder(&self, id: &ObjectId) -> Option<String> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
         Some(ledger.holder_words(claim))
     }
 
     /// Returns who else takes of the budget, in words; none where nobody does.
     fn other_holders_text(&self) -> Option<Arc<str>> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let claims = self.foreign_claims().filter(|(id, claim)| self.is_counted(id, claim));
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {

@@ -93,7 +93,7 @@ impl Engine {
     pub(in crate::engine) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
         let recorded =
-            || self.rollouts.ledger.as_ref()?.author(&self.sources.inventory_ids()[source], revision);
+            || self.rollouts.ledger.latest()?.author(&self.sources.inventory_ids()[source], revision);
         pending_author.map(|(_, authored)| authored).or_else(recorded)
     }
 }

@@ -130,9 +130,7 @@ impl Engine {
             !self.rollouts.slot_requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };
         let open = self.foreign_claims().filter(|(id, claim)| {
-            matters(claim)
-                && !self.rollouts.in_flight.contains_key(*id)
-                && !self.rollouts.ended_claims.contains(*id)
+            matters(claim) && !self.rollouts.in_flight.contains_key(*id) && !self.rollouts.ledger.is_ended(id)
         });
         let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
         if !self.rollouts.slot_requests.is_empty() {
@@ -145,10 +143,10 @@ impl Engine {
     /// Returns the claims of other processes: of other sources, and of processes that serve the
     /// same sources or did before.
     pub(in crate::engine) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
-        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
+        let claims = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.claims);
         claims.filter(|(_, claim)| {
             !self.sources.inventory_ids().contains(&claim.inventory_id)
-                || claim.holder != self.rollouts.holder
+                || claim.holder != *self.rollouts.ledger.holder()
         })
     }
 
@@ -156,8 +154,8 @@ impl Engine {
     /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
     /// rested, it is.
     pub(in crate::engine) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        claim.holder != self.rollouts.holder
-            && !self.rollouts.ended_claims.contains(id)
+        claim.holder != *self.rollouts.ledger.holder()
+            && !self.rollouts.ledger.is_ended(id)
             && self.is_counted(id, claim)
     }
 
@@ -269,7 +267,7 @@ impl Engine {
         scope: &BudgetScope,
     ) -> impl Iterator<Item = &UnreadableClaim> {
         let counts = !matches!(scope, BudgetScope::Source(..));
-        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unreadable_claims);
+        let claims = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.unreadable_claims);
         claims.filter(move |_| counts)
     }
 

@@ -34,6 +34,7 @@ pub(super) mod events;
 pub(super) mod foreign_claims;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;
+pub(super) mod ledger_state;
 pub(super) mod ledger_text;
 pub(super) mod lost_writes;
 pub(super) mod overlay;

@@ -136,7 +136,7 @@ impl QueuePublication {
             return None;
         }
         self.due = None;
-        let ledger = engine.rollouts.ledger.as_ref()?.clone();
+        let ledger = engine.rollouts.ledger.latest()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
         (self.last_check, engine.rollouts.queue.dirty) = (Some(now), false);
         let published = self
@@ -159,7 +159,7 @@ impl QueuePublication {
         now: Instant,
     ) -> RolloutLedger {
         if self.last_check.is_some_and(|last_check| now < last_check + PUBLICATION_INTERVAL) {
-            let before = engine.rollouts.ledger.as_ref();
+            let before = engine.rollouts.ledger.latest();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
             self.published = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
@@ -240,7 +240,7 @@ impl Engine {
     /// Returns the rollout ledger without the queue of this process; none where it has none of
     /// it already.
     pub(in crate::engine) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let next = self.without_queue(ledger.clone());
         (next != *ledger).then_some(next)
     }

@@ -19,8 +19,8 @@ use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
 use crate::engine::rollout::foreign_claims::ForeignClaims;
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
-use crate::engine::rollout::ledger_recovery::LedgerRecovery;
+use crate::engine::rollout::ledger::RolloutClaim;
+use crate::engine::rollout::ledger_state::LedgerState;
 use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
@@ -45,8 +45,6 @@ use crate::object::{ContentHash, ObjectId};
 pub(in crate::engine) struct Rollouts {
     /// The bounds.
     pub(in crate::engine) budget: Budget,
-    /// This process, in its claims.
-    pub(in crate::engine) holder: Arc<str>,
     /// The workloads whose pods are being replaced, failed ones included.
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The progress of rollouts whose workload is not seen at present.
@@ -57,21 +55,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) slot_requests: SlotRequests,
     /// The starts of the last minute.
     pub(in crate::engine) starts: StartHistory,
-    /// The recovery of a ledger that may be new.
-    pub(in crate::engine) recovery: LedgerRecovery,
-    /// As last read or written; none before that.
-    pub(in crate::engine) ledger: Option<RolloutLedger>,
-    /// The bytes of it that may not be left out.
-    pub(in crate::engine) fixed_bytes: usize,
-    /// The reason for which a person has to mend the ledger before it can be read.
-    pub(in crate::engine) unreadable_reason: Option<Arc<str>>,
-    /// Indicates whether another ledger is on its way to the API server.
-    pub(in crate::engine) saving: bool,
-    /// Workloads whose rollout has ended, and whose claim has not been taken back yet.
-    pub(in crate::engine) ended_claims: BTreeSet<ObjectId>,
-    /// Workloads whose claim was written together with a start, and that have not been written
-    /// since. They hold a slot, whatever became of their former rollout.
-    pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
+    /// The rollout ledger, as it was last read or written.
+    pub(in crate::engine) ledger: LedgerState,
     /// The workloads of others' claims, as far as they are known.
     pub(in crate::engine) foreign_claims: ForeignClaims,
     /// Workloads whose rollout has failed, and whose Events have not been asked for.
@@ -224,7 +209,7 @@ impl Rollouts {
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
     pub(in crate::engine) fn set_holder(&mut self, holder: &str) {
-        self.rollouts.holder = holder.into();
+        self.rollouts.ledger.set_holder(holder);
     }
 
     /// Takes over the mark of this host's clock: those of other hosts may be wrong by minutes.
@@ -263,7 +248,7 @@ impl Engine {
     /// Ends the claim of a workload, whoever made it.
     pub(in crate::engine) fn end_claim(&mut self, id: &ObjectId) {
         if self.own_claim(id).is_some() {
-            self.rollouts.ended_claims.insert(id.clone());
+            self.rollouts.ledger.end_claim(id);
         }
     }
 
@@ -310,7 +295,7 @@ impl Engine {
         let (written, replacing) = (Some(live.rv), replica_status.phase == WorkloadPhase::Replacing);
         let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         // The claim for a write to come says nothing of what the cluster shows.
-        let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
+        let over = self.rollouts.ledger.is_ended(id) || self.rollouts.ledger.is_unused(id);
         let claim =
             self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
         let mut rollout = match claim {
@@ -345,11 +330,9 @@ impl Engine {
         content: ContentHash,
         pods: u32,
     ) -> RolloutClaim {
-        let (inventory_id, holder) =
-            (self.sources.inventory_ids()[source].clone(), self.rollouts.holder.clone());
         RolloutClaim {
-            inventory_id,
-            holder,
+            inventory_id: self.sources.inventory_ids()[source].clone(),
+            holder: self.rollouts.ledger.holder().clone(),
             rollout_key: content,
             additional_unavailable: pods,
             holder_exited: false,
@@ -358,7 +341,7 @@ impl Engine {
 
     /// Returns the ledger's claim for one workload of ours.
     pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
-        let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
+        let claim = self.rollouts.ledger.latest()?.claims.get(id)?;
         self.sources.inventory_ids().contains(&claim.inventory_id).then_some(claim)
     }
 
@@ -401,7 +384,7 @@ impl Engine {
             self.drop_unwritten_rollout(&id);
         }
         let has_older_starts = self.rollouts.starts.advance(now);
-        if self.rollouts.try_end_recovery(now) || has_older_starts {
+        if self.rollouts.ledger.try_end_recovery(now) || has_older_starts {
             self.rollouts.slot_requests.mark_stale();
         }
     }
@@ -442,8 +425,8 @@ impl Engine {
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
             }
         });
-        let starts =
-            [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
+        let recovery_end = self.rollouts.ledger.recovery().end(now);
+        let starts = [self.rollouts.starts.due(), recovery_end].into_iter().flatten().min();
         ends.chain(starts.filter(|_| !self.rollouts.slot_requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
@@ -561,11 +544,11 @@ impl Engine {
                 &rollout.failed,
             )
         });
-        let (request, over) = (rollouts.slot_requests.get(id), rollouts.ended_claims.contains(id));
+        let (request, over) = (rollouts.slot_requests.get(id), rollouts.ledger.is_ended(id));
         let claiming = rollouts.slot_requests.claims_to_write().contains(id);
         let window = rollouts.slot_requests.slow_start_limit().min(4);
         let (has_unused_claim, failed_now) =
-            (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
+            (rollouts.ledger.is_unused(id), rollouts.newly_failed.contains_key(id));
         format!("{rollout:?} {request:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }

@@ -188,7 +188,7 @@ impl Engine {
 
     /// Returns whether an object is in a unit that is being released.
     pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
-        let ledger = self.rollouts.ledger.as_ref();
+        let ledger = self.rollouts.ledger.latest();
         ledger.is_some_and(|ledger| {
             self.sources.inventory_ids().iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
         })
@@ -282,7 +282,7 @@ impl Engine {
             return Some(reason);
         }
         if !self.is_lead_workload_restarted(source, &first) || self.is_waiting_for(source, &first, desired) {
-            if let Some(why) = &self.rollouts.unreadable_reason {
+            if let Some(why) = self.rollouts.ledger.unreadable_reason() {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
@@ -409,7 +409,7 @@ impl Engine {
         let unit = self
             .rollouts
             .ledger
-            .as_ref()
+            .latest()
             .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], &desired.id));
         let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
@@ -494,7 +494,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&ReleaseUnit> {
         let (source, desired) = self.entry(id)?.target_content()?;
-        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.sources.inventory_ids()[source], id)?;
+        let unit = self.rollouts.ledger.latest()?.unit_of(&self.sources.inventory_ids()[source], id)?;
         (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 

@@ -41,7 +41,7 @@ impl Engine {
             return OrderAnswer::Done(self.retry_unrecorded(source, id, &unrecorded));
         };
         // The write in flight may take the record away.
-        let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
+        let ledger = self.rollouts.ledger.latest().filter(|_| !self.rollouts.ledger.is_saving());
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
         let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.is_showing_failed_content(source, &known);
