@@ -50,6 +50,7 @@ pub(super) mod slot_requests;
 pub(super) mod start_rate;
 pub(super) mod step_annotations;
 pub(super) mod step_overlay;
+pub(super) mod step_tracking;
 pub(super) mod steps;
 pub(super) mod stuck_stateful_set;
 pub(super) mod unit_transfer;

@@ -12,9 +12,7 @@ use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetSlot};
-use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
 use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
@@ -27,10 +25,10 @@ use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::queue::QueueState;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
 use crate::engine::rollout::rollback::retry::RejectionRetries;
-use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::step_tracking::StepTracking;
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
@@ -68,12 +66,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) transfers: UnitTransfers,
     /// The writes that are not answered yet.
     pub(in crate::engine) writes_in_flight: WritesInFlight,
-    /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
-    pub(in crate::engine) nodes: NodeStore,
-    /// Each DaemonSet that rolls out in steps.
-    pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
-    /// The corrections of surplus pods that scales gave to held templates.
-    pub(in crate::engine) surplus_corrections: BTreeMap<ObjectId, SurplusCorrection>,
+    /// The workloads in steps whose pods are taken away here, and the nodes.
+    pub(in crate::engine) steps: StepTracking,
     /// The rollout queue beside the requests to the budget.
     pub(in crate::engine) queue: QueueState,
     /// The events of rollouts that were not reported yet.
