@@ -6,19 +6,11 @@ use std::collections::BTreeSet;
 use crate::engine::decide::decision::ReplicaOwner;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
-use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{
     BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, RolloutClaim, WorkloadLoad, is_workload,
 };
 use crate::object::ObjectId;
-
-impl Rollouts {
-    /// Forgets the progress of a rollout whose workload is gone.
-    pub(in crate::engine) fn forget_interrupted(&mut self, id: &ObjectId) {
-        self.interrupted.remove(id);
-    }
-}
 
 impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that

@@ -21,7 +21,7 @@ use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::ledger_state::LedgerState;
 use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
+use crate::engine::rollout::progress::{InterruptedRollouts, ProgressTracking};
 use crate::engine::rollout::queue::QueueState;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
 use crate::engine::rollout::rollback::retry::RejectionRetries;
@@ -46,7 +46,7 @@ pub(in crate::engine) struct Rollouts {
     /// The workloads whose pods are being replaced, failed ones included.
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The progress of rollouts whose workload is not seen at present.
-    pub(in crate::engine) interrupted: BTreeMap<ObjectId, InterruptedRollout>,
+    pub(in crate::engine) interrupted: InterruptedRollouts,
     /// The pods that count, and those of them that are unavailable.
     pub(in crate::engine) pod_counts: PodCounts,
     /// The requests to the budget.
