@@ -15,7 +15,7 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
-use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
+use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};
 use crate::engine::rollout::foreign_claims::ForeignClaims;
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::ledger_state::LedgerState;
@@ -57,8 +57,6 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) ledger: LedgerState,
     /// The workloads of others' claims, as far as they are known.
     pub(in crate::engine) foreign_claims: ForeignClaims,
-    /// Workloads whose rollout has failed, and whose Events have not been asked for.
-    pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
     /// the unit that wait for the record.
     pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
@@ -71,7 +69,7 @@ pub(in crate::engine) struct Rollouts {
     /// The rollout queue beside the requests to the budget.
     pub(in crate::engine) queue: QueueState,
     /// The events of rollouts that were not reported yet.
-    pub(in crate::engine) events: Vec<RolloutEvent>,
+    pub(in crate::engine) unreported: UnreportedEvents,
     /// The units of each source.
     pub(in crate::engine) units: UnitIndex,
     /// The rollbacks that have not begun.
@@ -446,7 +444,7 @@ impl Engine {
 
     fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, event_subjects: Vec<Uid>) {
         self.rollouts.slot_requests.begin_slow_start();
-        self.rollouts.newly_failed.insert(id.clone(), event_subjects);
+        self.rollouts.unreported.add_failed(id, event_subjects);
         let returns = self.is_rollback_due(id);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             rollout.failed = Some(why.clone());
@@ -463,7 +461,7 @@ impl Engine {
     /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
     /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
     pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
-        std::mem::take(&mut self.rollouts.newly_failed)
+        self.rollouts.unreported.take_failed()
     }
 
     /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
@@ -542,7 +540,7 @@ impl Engine {
         let claiming = rollouts.slot_requests.claims_to_write().contains(id);
         let window = rollouts.slot_requests.slow_start_limit().min(4);
         let (has_unused_claim, failed_now) =
-            (rollouts.ledger.is_unused(id), rollouts.newly_failed.contains_key(id));
+            (rollouts.ledger.is_unused(id), rollouts.unreported.newly_failed().contains_key(id));
         format!("{rollout:?} {request:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }

@@ -355,7 +355,8 @@ fn failing() -> Harness {
     harness.finish_rollouts();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
-    assert!(harness.engine.rollouts.newly_failed.contains_key(&workload("web")), "{:#?}", harness.world.log);
+    let failed = harness.engine.rollouts.unreported.newly_failed();
+    assert!(failed.contains_key(&workload("web")), "{:#?}", harness.world.log);
     harness
 }
 
