@@ -282,8 +282,7 @@ impl Engine {
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         // This may be the answer to a call from before their requests, so they ask again.
-        let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
-        self.objects.wakes.mark_each(waiting);
+        self.objects.wakes.mark_each(self.rollouts.units.take_waiting());
         let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
         self.objects.wakes.mark_each(transferring);
         self.rollouts.starts.record_ledger(&ledger);
@@ -429,7 +428,7 @@ impl Engine {
 impl Engine {
     /// Records the units that something waits for, though nothing of them asks for a claim.
     fn record_requested_units(&self, next: &mut RolloutLedger) {
-        for (source, id) in self.rollouts.units_to_record.keys() {
+        for (source, id) in self.rollouts.units.units_to_record().keys() {
             let unit = self.build_unit(*source, id);
             if !unit.members.is_empty()
                 && self.are_members_known(&unit)

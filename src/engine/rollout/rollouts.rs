@@ -6,7 +6,7 @@
 //! stays until the next write replaces it, or until it is healthy. It need not be
 //! stored: a new process makes it again from what the cluster shows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -57,9 +57,6 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) ledger: LedgerState,
     /// The workloads of others' claims, as far as they are known.
     pub(in crate::engine) foreign_claims: ForeignClaims,
-    /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
-    /// the unit that wait for the record.
-    pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
     /// The takeovers that wait for the ledger.
     pub(in crate::engine) transfers: UnitTransfers,
     /// The writes that are not answered yet.

@@ -45,6 +45,9 @@ pub(in crate::engine) struct UnitIndex {
     workloads: BTreeMap<SourceId, UnitWorkloads>,
     /// The record sizes of the units.
     record_sizes: BTreeMap<SourceId, RecordSizes>,
+    /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
+    /// the unit that wait for the record.
+    units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
 }
 
 impl UnitIndex {
@@ -66,6 +69,21 @@ impl UnitIndex {
     /// Forgets the units of all sources.
     pub(in crate::engine) fn forget_all(&mut self) {
         self.workloads.clear();
+    }
+
+    /// Has the unit of an object recorded, for another one of it that waits for that.
+    pub(in crate::engine) fn request_record(&mut self, source: SourceId, of: ObjectId, waiting: ObjectId) {
+        self.units_to_record.entry((source, of)).or_default().insert(waiting);
+    }
+
+    /// Returns the objects whose unit is to be recorded, each with those that wait for that.
+    pub(in crate::engine) fn units_to_record(&self) -> &BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>> {
+        &self.units_to_record
+    }
+
+    /// Forgets which units are to be recorded. Returns the objects that wait for that.
+    pub(in crate::engine) fn take_waiting(&mut self) -> impl Iterator<Item = ObjectId> + use<> {
+        std::mem::take(&mut self.units_to_record).into_values().flatten()
     }
 
     fn set_workloads(&mut self, source: SourceId, workloads: UnitWorkloads) {
@@ -286,8 +304,7 @@ impl Engine {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
-            let waiting = self.rollouts.units_to_record.entry((source, first)).or_default();
-            waiting.insert(desired.id.clone());
+            self.rollouts.units.request_record(source, first, desired.id.clone());
             return Some(Reason::Claiming);
         }
         // It asks for itself.

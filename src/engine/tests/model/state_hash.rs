@@ -40,7 +40,7 @@ impl ExhaustiveModel<'_> {
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",
             source.pending_rejections,
-            engine.rollouts.units_to_record,
+            engine.rollouts.units.units_to_record(),
             engine.rollouts.slot_requests.slow_start_limit()
         );
         print.0.finish()
