@@ -23,8 +23,7 @@ use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollouts, ProgressTracking};
 use crate::engine::rollout::queue::QueueState;
-use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
-use crate::engine::rollout::rollback::retry::RejectionRetries;
+use crate::engine::rollout::rollback::RollbackState;
 use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
@@ -69,10 +68,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) unreported: UnreportedEvents,
     /// The units of each source.
     pub(in crate::engine) units: UnitIndex,
-    /// The rollbacks that have not begun.
-    pub(in crate::engine) rollbacks: PendingRollbacks,
-    /// The rejections whose contents are tried again.
-    pub(in crate::engine) retries: RejectionRetries,
+    /// The rollbacks and retries that have not begun.
+    pub(in crate::engine) rollbacks: RollbackState,
     /// Answers about workloads that are asked for once for each object of a unit.
     pub(in crate::engine) memo: DecisionMemo,
 }

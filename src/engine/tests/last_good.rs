@@ -528,7 +528,8 @@ fn a_rejection_is_retried_for_its_own_source_alone() {
     let mut harness = held();
     let rejection = harness.world.rejections[0].clone();
     let other = Rejection { cause: "another one".into(), ..rejection.clone() };
-    harness.engine.rollouts.retries.to_drop = vec![(SECOND, rejection.clone()), (FIRST, other.clone())];
+    let retried = vec![(SECOND, rejection.clone()), (FIRST, other.clone())];
+    harness.engine.rollouts.rollbacks.set_retried(retried);
     assert!(!harness.engine.is_retried(FIRST, &rejection));
     assert!(harness.engine.is_retried(FIRST, &other));
 }

@@ -347,7 +347,7 @@ impl Engine {
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
         let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
-        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.rollbacks.pending.track(id, rejection.map(|rejection| &rejection.replacement));
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
