@@ -54,7 +54,7 @@ pub(super) struct KindWatches {
     served_scopes: watch::Sender<KindScopes>,
     /// The versions that the server reports, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
-    /// Those among them that its last answer did not list.
+    /// The versions among them that its last answer did not list.
     unlisted_versions: UnlistedVersions,
     /// Indicates whether renders depend on them, so that they are asked for again and again.
     version_use: VersionUse,

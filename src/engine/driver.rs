@@ -2,7 +2,7 @@
 //!
 //! The loop sends writes to the cluster, `rhumb diff` plans them, and tests have their own world.
 //! Each is an [`EffectExecutor`], and all are driven by [`process_object`]. That of the loop is in
-//! `src/daemon/reconciler/dispatch/turn_executor.rs`.
+//! `src/daemon/reconciler/turn_executor.rs`.
 //!
 //! **Invariant:** the engine knows of a write before it is sent, and so that it holds its slot of
 //! the budget. It never hears of one that is only planned.

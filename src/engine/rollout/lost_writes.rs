@@ -55,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Takes back the slot of a rollout whose write was never carried out. Whatever rolls there goes
-    /// on.
+    /// Takes back the slot of a rollout whose write was never carried out. A rollout that goes on
+    /// there is not affected.
     pub(in crate::engine) fn drop_unwritten_rollout(&mut self, id: &ObjectId) {
         self.rollouts.in_flight.remove(id);
         self.end_claim(id);

@@ -407,14 +407,14 @@ impl Engine {
             else {
                 return;
             };
+            // A newer revision may have changed only what needed no rollout. It may also have taken
+            // back what was claimed in place of the failed content.
+            let unit = self.unit_at_head(source, unit).unwrap_or_else(|| unit.clone());
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             if member.is_some_and(|member| !self.is_member_shown(id, member)) {
-                // The failed content has been replaced by something newer, which is claimed
-                // already.
+                // Something newer replaces the failed content, and is claimed already.
                 return;
             }
-            // A newer revision may have changed only what needed no rollout.
-            let unit = self.unit_at_head(source, unit).unwrap_or_else(|| unit.clone());
             let cause = bound_cause(self.failure_cause(id, &unit, why));
             Rejection { action: self.action_for_unit(&unit, id), cause, unit }
         };
