@@ -158,7 +158,7 @@ impl Engine {
         if self.sources.states().iter().all(|source| source.declared.writes == SourceWrites::Observed) {
             return None;
         }
-        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        let mut publication = self.rollouts.queue.take_publication();
         let next = match (self.next_ledger(), mode) {
             (Some(next), QueueMode::Published) => Some(publication.add_to(self, next, now)),
             (Some(next), QueueMode::Omitted) => Some(self.without_queue(next)),
@@ -171,7 +171,7 @@ impl Engine {
             }
             (None, QueueMode::Omitted) => self.initial_ledger(),
         };
-        self.rollouts.publication = publication;
+        self.rollouts.queue.put_back(publication);
         next
     }
 

@@ -369,7 +369,7 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
-            self.rollouts.forget_interrupted(id);
+            self.rollouts.interrupted.forget(id);
             if !self.objects.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.objects.unwanted().contains(id) {

@@ -243,7 +243,7 @@ impl Engine {
         }
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
         units = self.join_units(&nodes);
-        let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        let ledger = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.units);
         for unit in ledger.filter(|unit| unit.inventory_id == self.sources.inventory_ids()[source]) {
             // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));

@@ -59,7 +59,7 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.mark_budget_stale();
+        self.rollouts.slot_requests.mark_stale();
         self.rollouts.units.forget_all();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
@@ -166,9 +166,7 @@ impl Engine {
             entry.min_resource_version = None;
             entry.verified = None;
         }
-        if self.rollouts.writes_in_flight.contains(id) {
-            self.rollouts.unshown_in_flight.insert(id.clone());
-        }
+        self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);

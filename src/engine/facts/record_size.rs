@@ -168,7 +168,7 @@ impl Engine {
             );
             return Some(Reason::Oversized(first.clone(), why.into()));
         }
-        let taken = self.rollouts.fixed_bytes;
+        let taken = self.rollouts.ledger.fixed_bytes();
         (taken + bytes > MAX_RECORD_BYTES).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
             let why = format!(

@@ -437,7 +437,7 @@ impl Engine {
         !uses.is_empty()
             && self.has_rollback_target(id)
             && at_rest
-            && !self.rollouts.requests_by_id.contains_key(id)
+            && !self.rollouts.slot_requests.contains(id)
     }
 
     /// Returns whether the content of a member is what it was before.

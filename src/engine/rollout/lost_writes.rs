@@ -60,7 +60,7 @@ impl Engine {
     pub(in crate::engine) fn drop_unwritten_rollout(&mut self, id: &ObjectId) {
         self.rollouts.in_flight.remove(id);
         self.end_claim(id);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.register_live_rollout(id);
         self.note_object_change(id);
     }

@@ -1,6 +1,6 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 //!
-//! A workload is in one of these states, by the sets of `rollouts::Rollouts` that name it. The
+//! A workload is in one of these states, by the sets in `rollouts::Rollouts` that name it. The
 //! third column says what `Engine::next_ledger` makes of its claim:
 //!
 //! | state of the workload | sets | claim |
@@ -34,9 +34,11 @@ pub(super) mod events;
 pub(super) mod foreign_claims;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;
+pub(super) mod ledger_state;
 pub(super) mod ledger_text;
 pub(super) mod lost_writes;
 pub(super) mod overlay;
+pub(super) mod pod_counts;
 pub(super) mod pod_eviction;
 pub(super) mod pods;
 pub(super) mod progress;
@@ -44,10 +46,13 @@ pub(super) mod queue;
 pub(super) mod rollback;
 pub(super) mod rollouts;
 pub(super) mod scale_balance;
+pub(super) mod slot_requests;
 pub(super) mod start_rate;
 pub(super) mod step_annotations;
 pub(super) mod step_overlay;
+pub(super) mod step_tracking;
 pub(super) mod steps;
 pub(super) mod stuck_stateful_set;
 pub(super) mod unit_transfer;
 pub(super) mod units;
+pub(super) mod writes_in_flight;

@@ -15,8 +15,8 @@ const ONE_SECOND: Duration = Duration::from_secs(1);
 
 /// Sets the window of the slow start.
 fn open_window(harness: &mut Harness) {
-    harness.engine.rollouts.slow_start_limit = 9;
-    harness.engine.rollouts.budget_stale = true;
+    harness.engine.rollouts.slot_requests.set_slow_start_limit(9);
+    harness.engine.rollouts.slot_requests.mark_stale();
 }
 
 /// Begins all that may begin, and ends nothing; returns the workloads that were written.
@@ -507,7 +507,7 @@ fn pods_that_are_unavailable_already_are_claimed_for_and_cost_nothing() {
         show(&mut harness, "a", available);
         harness.read(reading("r2", &files(&NAMES, 2)));
         assert_eq!(claimed(&mut harness, &workload("a")), Some(1), "{available}");
-        let (request, _) = &harness.engine.rollouts.requests_by_id[&workload("a")];
+        let (request, _) = harness.engine.rollouts.slot_requests.get(&workload("a")).unwrap();
         assert_eq!(request.additional_unavailable, expected, "{available}");
     }
 }

@@ -277,7 +277,7 @@ impl<'a> ExhaustiveModel<'a> {
         if !self.harness.engine.unread_contents().is_empty() {
             steps.push(ModelStep::ReadContents);
         }
-        if !self.harness.engine.rollouts.newly_failed.is_empty() {
+        if !self.harness.engine.rollouts.unreported.newly_failed().is_empty() {
             steps.push(ModelStep::FailuresReported);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
