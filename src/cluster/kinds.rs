@@ -218,7 +218,7 @@ impl Cluster {
         Ok(kinds)
     }
 
-    /// Does the same as [`Cluster::discover`] for a server whose version is not known yet.
+    /// Does the same as [`Cluster::discover`] for a server that may have just started.
     ///
     /// A server that has just started lists its kinds bit by bit. Until it says that it is ready,
     /// its version is not known either, so that nothing follows from what it does not list.

@@ -38,6 +38,12 @@ impl UnlistedVersions {
         ServedVersions { server: versions_now.server, apis: apis.into_iter().collect() }
     }
 
+    /// Begins the confirmation of each absence anew. The server did not answer, or says that it is
+    /// not ready: it may have just started.
+    pub(super) fn restart_confirmation(&mut self) {
+        self.0.clear();
+    }
+
     /// Returns whether the absence of any is not confirmed yet.
     pub(super) fn are_any(&self) -> bool {
         !self.0.is_empty()
@@ -148,6 +154,9 @@ mod tests {
         assert!(!unlisted.are_any());
         let end = start + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it is missing anew");
+        let end = end + VERSION_ABSENCE_CONFIRMATION;
+        unlisted.restart_confirmation();
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it may have just started again");
         let end = end + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), few);
         assert!(!unlisted.are_any());

@@ -127,7 +127,8 @@ impl Engine {
             _ => return None,
         };
         let additional_unavailable = self.additional_unavailable(id, reserved);
-        let request = SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable };
+        let request =
+            SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable, reserved };
         Some((request, self.make_claim(source, content, reserved)))
     }
 

@@ -33,8 +33,8 @@ pub(in crate::engine) enum RolloutVerdict {
     Done,
     /// It failed: the reason, and the objects whose Events say more.
     Failed(Arc<str>, Vec<Uid>),
-    /// Its write was never carried out, so there is none.
-    Unwritten,
+    /// Its write got no answer, and has not been shown in time.
+    Unanswered,
 }
 
 /// The part of a rollout that changes with what the cluster shows, and with the time.

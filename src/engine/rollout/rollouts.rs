@@ -337,7 +337,7 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut failed, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
@@ -356,7 +356,7 @@ impl Engine {
                 RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
-                RolloutVerdict::Unwritten => unwritten.push(id),
+                RolloutVerdict::Unanswered => unanswered.push(id),
             }
         }
         self.advance_steps(now);
@@ -366,8 +366,8 @@ impl Engine {
         for (id, why, event_subjects) in failed {
             self.record_rollout_failure(&id, &why, event_subjects);
         }
-        for id in unwritten {
-            self.drop_unwritten_rollout(&id);
+        for id in unanswered {
+            self.end_unanswered_write(&id);
         }
         let has_older_starts = self.rollouts.starts.advance(now);
         if self.rollouts.ledger.try_end_recovery(now) || has_older_starts {
@@ -408,7 +408,7 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
+                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unanswered => Some(now),
             }
         });
         let recovery_end = self.rollouts.ledger.recovery().end(now);

@@ -23,6 +23,7 @@ impl Engine {
             id: id.clone(),
             source,
             additional_unavailable: self.additional_unavailable(id, reserved),
+            reserved,
         };
         Some((request, self.make_claim(source, desired.hash, reserved)))
     }
