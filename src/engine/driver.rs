@@ -51,7 +51,7 @@ impl From<ObjectWrite> for Action {
     }
 }
 
-/// The fate of the writes that are decided.
+/// Indicates whether the writes that are decided are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteMode {
     /// They are sent.
@@ -71,7 +71,7 @@ pub(crate) enum Admission {
 
 /// Carries the decisions about objects out.
 pub(crate) trait EffectExecutor {
-    /// The fate of the writes.
+    /// Indicates whether writes are sent.
     const WRITES: WriteMode;
 
     /// Returns the engine that decides.

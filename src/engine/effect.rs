@@ -25,7 +25,7 @@ pub(crate) enum OrderReach {
     Confirmations,
 }
 
-/// The fate of the queue of a process in the rollout ledger.
+/// Indicates whether a process publishes its queue in the rollout ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum QueueMode {
     /// It is published: the process stays.
