@@ -25,6 +25,7 @@ use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
 use crate::engine::rollout::queue::QueuePublication;
+use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
 use crate::engine::rollout::rollback::retry::RejectionRetries;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
@@ -145,6 +146,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
+    /// The way in which its pods are replaced.
+    pub(in crate::engine) method: RolloutMethod,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
     /// Its progress so far.
@@ -182,6 +185,7 @@ impl Rollout {
             slot,
             additional_unavailable,
             claim,
+            method: RolloutMethod::Update,
             earlier_failure: None,
             progress: ProgressTracking::default(),
             healthy_since: None,
@@ -319,7 +323,9 @@ impl Engine {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
-            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some()) {
+            let is_written =
+                self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some());
+            if is_written && !self.is_being_recreated(id) {
                 self.interrupt_rollout(id);
             }
             return;
@@ -396,7 +402,8 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut unwritten, mut missing) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
@@ -414,6 +421,7 @@ impl Engine {
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
                 RolloutVerdict::Unwritten => unwritten.push(id),
+                RolloutVerdict::NotRecreated(why) => missing.push((id, why)),
             }
         }
         self.advance_steps(now);
@@ -425,6 +433,9 @@ impl Engine {
         }
         for id in unwritten {
             self.drop_unwritten_rollout(&id);
+        }
+        for (id, why) in missing {
+            self.end_recreation(&id, why);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
         self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
@@ -463,7 +474,10 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
+                RolloutVerdict::Done
+                | RolloutVerdict::Failed(..)
+                | RolloutVerdict::Unwritten
+                | RolloutVerdict::NotRecreated(_) => Some(now),
             }
         });
         let starts =
