@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 
 /// The facts of the cluster that a render may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,22 @@ pub(crate) struct ServedVersions {
     pub apis: Arc<[String]>,
 }
 
+impl ServedVersions {
+    /// Returns the kinds among them.
+    pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
+        self.apis.iter().filter_map(|api| kind_of(api)).collect()
+    }
+}
+
+/// Returns the kind that an entry names; none for a version. The core group has a version alone.
+fn kind_of(api: &str) -> Option<GroupKind> {
+    match api.split('/').collect::<Vec<_>>()[..] {
+        ["v1", kind] => Some(GroupKind::new("", kind)),
+        [group, _, kind] => Some(GroupKind::new(group, kind)),
+        _ => None,
+    }
+}
+
 /// The facts that a render uses or wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactUse {
@@ -74,7 +90,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::GroupKind;
+
+    #[test]
+    fn kinds_are_told_from_versions() {
+        let check = |api: &str, expected: Option<&str>| {
+            assert_eq!(kind_of(api), expected.map(GroupKind::parse), "{api}");
+        };
+        check("v1", None);
+        check("v1/Pod", Some("Pod"));
+        check("apps/v1", None);
+        check("apps/v1/Deployment", Some("Deployment.apps"));
+        check("shop.org/v1beta1/cart", Some("cart.shop.org"));
+    }
 
     fn versions(server: &str) -> ClusterFacts {
         let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
