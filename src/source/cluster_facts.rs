@@ -44,6 +44,8 @@ pub(crate) struct ServedVersions {
     pub server: Result<Arc<str>, Arc<str>>,
     /// The versions of the API and their kinds, as `apps/v1` and `apps/v1/Deployment`, in order.
     pub apis: Arc<[String]>,
+    /// The reason for which these may be only some of them: the server has just started.
+    pub unready: Option<Arc<str>>,
 }
 
 impl ServedVersions {
@@ -104,7 +106,8 @@ mod tests {
     }
 
     fn versions(server: &str) -> ClusterFacts {
-        let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
+        let (server, apis) = (Ok(server.into()), ["v1".to_owned()].into());
+        let versions = ServedVersions { server, apis, unready: None };
         ClusterFacts::Queried(KnownClusterFacts {
             versions: Some(versions.into()),
             ..KnownClusterFacts::default()
