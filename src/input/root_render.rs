@@ -192,7 +192,8 @@ pub(crate) async fn render_kustomization<T: FileTree>(
                 super::origin::name_generator(&mut body, &closure.root, &inflated.file);
             }
         }
-        objects.add(chart, ChartObject { body, origin, generated: Vec::new() });
+        let generated = Vec::new();
+        objects.add(chart, ChartObject { body, origin, generated, is_definition: false });
     }
     objects.into_rendered(charts)
 }

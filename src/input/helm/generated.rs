@@ -288,7 +288,7 @@ mod tests {
 
     fn object(body: Value) -> ChartObject {
         let origin = ObjectOrigin { root: "web".into(), renderer: "helm".into(), places: Vec::new() };
-        ChartObject { body, origin, generated: Vec::new() }
+        ChartObject { body, origin, generated: Vec::new(), is_definition: false }
     }
 
     #[test]
