@@ -159,7 +159,7 @@ pub(crate) async fn print_chart<T: FileTree>(
     files: &T,
 ) -> Result<PrintedChart, ChartError> {
     let mut printed = template(host, chart, options, files).await?.simplified(chart)?;
-    if !generated::may_generate(chart, files)? {
+    if !generated::may_generate(chart, files, host.tree)? {
         return Ok(printed);
     }
     let again = match template_at_another_time(host, chart, options, files).await? {
