@@ -32,7 +32,7 @@ pub(crate) use archive::{PackError, pack_fetched};
 pub(crate) use chart::{CHART_FILE, scalar_text};
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
-pub(crate) use closure::{ChartUser, MissingChart};
+pub(crate) use closure::ChartUser;
 pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::has_changing_function;
