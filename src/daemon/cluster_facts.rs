@@ -35,7 +35,7 @@ impl UnlistedVersions {
             .collect();
         self.0 = unlisted;
         let apis: BTreeSet<String> = versions_now.apis.iter().chain(self.0.keys()).cloned().collect();
-        ServedVersions { server: versions_now.server, apis: apis.into_iter().collect() }
+        ServedVersions { apis: apis.into_iter().collect(), ..versions_now }
     }
 
     /// Begins the confirmation of each absence anew. The server did not answer, or says that it is
@@ -54,8 +54,11 @@ impl UnlistedVersions {
 ///
 /// A group whose own server is down is not gone: it is as it was before.
 pub(super) fn served_versions(kinds: &KindTable, before: Option<&ServedVersions>) -> ServedVersions {
-    let versions_now =
-        ServedVersions { server: kinds.server_version(), apis: kinds.api_versions().into_iter().collect() };
+    let versions_now = ServedVersions {
+        server: kinds.server_version(),
+        apis: kinds.api_versions().into_iter().collect(),
+        unready: kinds.unready_reason(),
+    };
     match before {
         Some(before) => with_unknown(versions_now, before, &kinds.unknown_versions().collect()),
         None => versions_now,
@@ -73,7 +76,7 @@ fn with_unknown(
     let apis: BTreeSet<&String> =
         versions_now.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
     let server = versions_now.server.or_else(|why| before.server.clone().ok().ok_or(why));
-    ServedVersions { server, apis: apis.into_iter().cloned().collect() }
+    ServedVersions { server, apis: apis.into_iter().cloned().collect(), unready: versions_now.unready }
 }
 
 /// Returns the versions of a cluster whose kinds are known.
@@ -122,7 +125,7 @@ mod tests {
 
     fn versions(server: Result<&str, &str>, apis: &[&str]) -> ServedVersions {
         let server = server.map(Into::into).map_err(Into::into);
-        ServedVersions { server, apis: apis.iter().map(|api| (*api).to_owned()).collect() }
+        ServedVersions { server, apis: apis.iter().map(|api| (*api).to_owned()).collect(), unready: None }
     }
 
     #[test]

@@ -21,8 +21,8 @@ const MAX_IDENTITY_FILE_BYTES: u64 = 1 << 20;
 
 /// The code of a file for which there is no identity.
 pub(crate) const NO_KEY: &str = "no-key";
-/// The code of a file that no age identity could open.
-const NOT_SUPPORTED: &str = "not-supported";
+/// The code of what no age identity could open.
+pub(super) const NOT_SUPPORTED: &str = "not-supported";
 /// The key under which SOPS keeps its metadata.
 const SOPS_METADATA: &str = "sops";
 

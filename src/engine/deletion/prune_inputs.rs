@@ -214,7 +214,11 @@ impl Engine {
             return Some(PruneDecision::Defer(cause));
         }
         let later = |kind| PruneDecision::Defer(PruneCause::UnlistedKind(kind));
-        self.unlisted_kind(source).map(later).or_else(|| self.reread_last_contents(source))
+        let unrendered = |kind| PruneDecision::Defer(PruneCause::UnrenderedKind(kind));
+        self.unlisted_kind(source)
+            .map(later)
+            .or_else(|| self.unrendered_kind(source).map(unrendered))
+            .or_else(|| self.reread_last_contents(source))
     }
 
     /// Returns a file with objects of a kind of which it is not known where they live, and that

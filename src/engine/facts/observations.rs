@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, Decision, ReplicaOwner};
-use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwnership, WaitTopic};
+use crate::engine::facts::entry::{
+    DirectView, ObjectEntry, RefusalRule, SourceId, VerifiedOwnership, WaitTopic,
+};
 use crate::engine::facts::informer_groups::{
     InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
 };
@@ -165,6 +167,10 @@ impl Engine {
             entry.direct_view = None;
             entry.min_resource_version = None;
             entry.verified = None;
+            // A creation changes no field. The answer to our own deletion may be lost.
+            for refusal in [&mut entry.api_refusal, &mut entry.repair_refusal] {
+                *refusal = refusal.take().filter(|refusal| refusal.rule != RefusalRule::Immutable);
+            }
         }
         self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);

@@ -20,6 +20,7 @@ use crate::engine::rollout::budget::{
     grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
@@ -256,7 +257,11 @@ impl Engine {
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, claim, None);
-        rollout.earlier_failure = earlier_failure;
+        if matches!(action, Action::Delete(..)) {
+            rollout.method = RolloutMethod::Recreate;
+        } else {
+            rollout.earlier_failure = earlier_failure;
+        }
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
         if before.as_ref().is_some_and(|before| {

@@ -11,6 +11,7 @@
 //! | is claimed, not written | `requests_by_id`; `unused_claims` where it got a start | stays |
 //! | is being written | `in_flight` without a version, `writes_in_flight` | stays |
 //! | rolls out | `in_flight` with a slot | stays |
+//! | was deleted to be created again | the same, until it is complete | stays |
 //! | failed, goes back | the same; then `requests_by_id` for the rollback | becomes the rollback's |
 //! | failed and quarantined | `in_flight` without a slot | is taken out |
 //! | has a held step | `in_flight` without a slot | is taken out |
@@ -43,6 +44,7 @@ pub(super) mod pod_eviction;
 pub(super) mod pods;
 pub(super) mod progress;
 pub(super) mod queue;
+pub(super) mod recreation;
 pub(super) mod rollback;
 pub(super) mod rollouts;
 pub(super) mod scale_balance;

@@ -29,6 +29,8 @@ pub(in crate::engine) struct ProgressTracking {
     shown_since: Option<Instant>,
     /// The time of its last evaluation.
     evaluated: Option<Instant>,
+    /// The time since which its workload is deleted and not there again.
+    missing_since: Option<Instant>,
 }
 
 /// Says whose pods a rollout is about.
@@ -44,7 +46,12 @@ impl ProgressTracking {
     /// Notes that the cluster shows the write.
     pub(in crate::engine) fn note_view(&mut self, now: Instant) {
         self.shown_since.get_or_insert(now);
-        self.evaluated = Some(now);
+        (self.evaluated, self.missing_since) = (Some(now), None);
+    }
+
+    /// Notes that its workload is deleted and not there again. Returns since when.
+    pub(in crate::engine) fn note_missing(&mut self, now: Instant) -> Instant {
+        *self.missing_since.get_or_insert(now)
     }
 
     /// Notes the numbers of its workload.

@@ -23,6 +23,7 @@ use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::progress::{InterruptedRollouts, ProgressTracking};
 use crate::engine::rollout::queue::QueueState;
+use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollback::RollbackState;
 use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
@@ -88,6 +89,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
+    /// The way in which its pods are replaced.
+    pub(in crate::engine) method: RolloutMethod,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
     /// Its progress so far.
@@ -125,6 +128,7 @@ impl Rollout {
             slot,
             additional_unavailable,
             claim,
+            method: RolloutMethod::Update,
             earlier_failure: None,
             progress: ProgressTracking::default(),
             healthy_since: None,
@@ -262,7 +266,9 @@ impl Engine {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
-            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some()) {
+            let is_written =
+                self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some());
+            if is_written && !self.is_being_recreated(id) {
                 self.interrupt_rollout(id);
             }
             return;
@@ -337,7 +343,8 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut unanswered, mut missing) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
@@ -357,6 +364,7 @@ impl Engine {
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
                 RolloutVerdict::Unanswered => unanswered.push(id),
+                RolloutVerdict::NotRecreated(why) => missing.push((id, why)),
             }
         }
         self.advance_steps(now);
@@ -368,6 +376,9 @@ impl Engine {
         }
         for id in unanswered {
             self.end_unanswered_write(&id);
+        }
+        for (id, why) in missing {
+            self.end_recreation(&id, why);
         }
         let has_older_starts = self.rollouts.starts.advance(now);
         if self.rollouts.ledger.try_end_recovery(now) || has_older_starts {
@@ -408,7 +419,10 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unanswered => Some(now),
+                RolloutVerdict::Done
+                | RolloutVerdict::Failed(..)
+                | RolloutVerdict::Unanswered
+                | RolloutVerdict::NotRecreated(_) => Some(now),
             }
         });
         let recovery_end = self.rollouts.ledger.recovery().end(now);

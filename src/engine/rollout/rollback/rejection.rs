@@ -272,7 +272,7 @@ impl Engine {
             else {
                 return false;
             };
-            self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
+            self.foreign_config(&newest).is_some_and(|(key, now)| restarted.is_foreign_changed(key, now))
         };
         // Changed outside data end a quarantine, and never a rollback: its contents are in git.
         if rejection.action == RejectionAction::Quarantine && rejection.unit.members.iter().any(foreign) {
