@@ -29,7 +29,7 @@ mod shifted_time;
 mod trace;
 
 pub(crate) use archive::{PackError, pack_fetched};
-pub(crate) use chart::{CHART_FILE, scalar_text};
+pub(crate) use chart::scalar_text;
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub(crate) use closure::ChartUser;
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
