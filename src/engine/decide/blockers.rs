@@ -85,6 +85,9 @@ impl Engine {
         if self.is_reading_release_key() {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
+        if !self.is_any_namespace_wanted() {
+            return None;
+        }
         let namespace = ObjectId::of_namespace(id.namespace()?);
         let managed = match self.source_for(id) {
             Some(source) => self.is_counted_for(source, &namespace),
@@ -98,6 +101,12 @@ impl Engine {
             Some(_) => None,
             None => Some(Reason::Needs(namespace, DependencyState::Missing)),
         }
+    }
+
+    /// Returns whether any source brings a namespace. Where none does, no object waits for one.
+    fn is_any_namespace_wanted(&self) -> bool {
+        let mut kinds = self.sources().iter().flat_map(|source| source.desired_counts().kinds());
+        kinds.any(|kind| kind.is("", "Namespace"))
     }
 
     /// Returns the objects of a release that are there, beside a missing one whose values its chart
