@@ -19,7 +19,9 @@ use super::drift::{self, ComparedObject, ComparisonRequest};
 use super::executor::{direct_view, run_blocking};
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
+use super::manifest_facts::ReadSettings;
 use super::moved_objects::MovedObjectSearch;
+use super::parsed_files::ParsedFiles;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
@@ -173,7 +175,8 @@ impl PreviewRun {
         engine.handle(Input::PeerRules(rules), now);
         engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         engine.handle(Input::Scopes(kind_scopes(Some(&kinds))), now);
-        let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
+        let contents = ContentStore::new([]).with_parsed(ParsedFiles::of_single_pass());
+        let namespace = namespace.to_owned();
         let (source_views, notes) = (Vec::new(), Vec::new());
         Self { cluster, namespace, source_views, source: SourceId::new(0), engine, contents, kinds, notes }
     }
@@ -229,6 +232,7 @@ impl PreviewRun {
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
+        let read_settings = ReadSettings { parsed: self.contents.parsed_files(), ..read_settings };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {
