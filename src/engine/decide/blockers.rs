@@ -85,28 +85,15 @@ impl Engine {
         if self.is_reading_release_key() {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
-        if !self.is_any_namespace_wanted() {
+        let namespace = self.objects.target_index.wanted_namespace(id.namespace()?)?;
+        if self.source_for(id).is_some_and(|source| !self.is_counted_for(source, namespace)) {
             return None;
         }
-        let namespace = ObjectId::of_namespace(id.namespace()?);
-        let managed = match self.source_for(id) {
-            Some(source) => self.is_counted_for(source, &namespace),
-            None => self.is_wanted(&namespace),
-        };
-        if !managed {
-            return None;
-        }
-        match self.live_object(&namespace) {
-            Some(live) if live.deleting => Some(Reason::Needs(namespace, DependencyState::Deleting)),
+        match self.live_object(namespace) {
+            Some(live) if live.deleting => Some(Reason::Needs(namespace.clone(), DependencyState::Deleting)),
             Some(_) => None,
-            None => Some(Reason::Needs(namespace, DependencyState::Missing)),
+            None => Some(Reason::Needs(namespace.clone(), DependencyState::Missing)),
         }
-    }
-
-    /// Returns whether any source brings a namespace. Where none does, no object waits for one.
-    fn is_any_namespace_wanted(&self) -> bool {
-        let mut kinds = self.sources().iter().flat_map(|source| source.desired_counts().kinds());
-        kinds.any(|kind| kind.is("", "Namespace"))
     }
 
     /// Returns the objects of a release that are there, beside a missing one whose values its chart
