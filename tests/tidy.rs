@@ -225,7 +225,7 @@ fn engine_calls(code: &str) -> Vec<&str> {
 
 #[test]
 fn each_call_of_the_engine_has_its_line_in_a_trace() {
-    // What becomes of the trace itself is no call.
+    // The end of the trace itself is no call.
     let of_the_trace = ["take_trace(", "end_trace("];
     let (mut broken, mut traced) = (Vec::new(), 0);
     for file in sources(&["src/engine"]).iter().filter(|file| !file.is_test()) {

@@ -2937,12 +2937,20 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__why)
-            opts="-n -v -h --socket --ref --path --adopt --blast-radius --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-o -n -v -h --output --socket --ref --path --adopt --blast-radius --namespace --source --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
                 --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

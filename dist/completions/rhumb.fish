@@ -454,6 +454,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_sub
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "abort" -d 'Roll back a rollout that is running or queued'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "restart" -d 'Replace a workload\'s pods'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand why" -s o -l output -d 'Output format: text or json' -r -f -a "text\t'A line for each fact'
+json\t'One object with `reasons`, each with its code'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l socket -d 'Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/rhumb or /run/rhumb]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l ref -d 'Branch, tag or commit' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand why" -l path -d 'Folder inside the source' -r

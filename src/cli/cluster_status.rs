@@ -444,8 +444,7 @@ fn unhealthy_reason(live: &LiveObject) -> Option<String> {
 /// content of both may be the same, and its pods be started with rejected data.
 fn is_rolled_back(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
-    let data = live.config_stamp.as_deref().map(|started| started.data);
-    let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+    let same = member.restarted.is_none_or(|restarted| restarted.is_shown_by(live.shown_config_stamp()));
     let shown = live.shown_release();
     let is_rejected_shown = same && facts::is_showing(shown, rejection, member);
     !is_rejected_shown && facts::is_showing_rollback_target(shown, member)

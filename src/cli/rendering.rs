@@ -214,7 +214,7 @@ fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
     ChartFetcher::new(config.clone(), chart_folder(source), fetch_environment())
 }
 
-/// Returns the folder of a source's archives, or of those of commands. Where nothing names one, each
+/// Returns the folder of the archives of a source, or of commands. Where nothing names one, each
 /// user has one of their own in the shared one.
 fn chart_folder(source: Option<&str>) -> PathBuf {
     let charts = process_environment(PathBuf::new()).chart_directory();

@@ -341,7 +341,7 @@ mod tests {
         let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         assert_eq!(
             explanation(&id).text(),
-            "Deployment.apps shop/web\n  source   shop\n  phase    Waiting\n  \
+            "Deployment shop/web\n  source   shop\n  phase    Waiting\n  \
              reason   it is released together with ConfigMap shop/env, which has not started to roll out\n  \
              reason   x\n  reason   y\u{fffd}\n  file     deploy/web.yaml:12\n"
         );

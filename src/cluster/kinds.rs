@@ -77,6 +77,8 @@ pub struct KindTable {
     /// The version of the server, or the reason for which it is not known; none where it was not
     /// asked.
     server: Option<Result<Arc<str>, Arc<str>>>,
+    /// The reason for which the server is not ready, and may list only some of its kinds.
+    unready: Option<Arc<str>>,
 }
 
 impl KindTable {
@@ -150,6 +152,11 @@ impl KindTable {
         self.server.clone().unwrap_or_else(|| Err("it was not asked for".into()))
     }
 
+    /// Returns why the server was not ready, and may have listed only some of its kinds.
+    pub fn unready_reason(&self) -> Option<Arc<str>> {
+        self.unready.clone()
+    }
+
     /// Adds what one aggregated document says.
     pub(super) fn add(&mut self, document: APIGroupDiscoveryList) {
         for group in document.items {
@@ -218,7 +225,7 @@ impl Cluster {
         Ok(kinds)
     }
 
-    /// Does the same as [`Cluster::discover`] for a server whose version is not known yet.
+    /// Does the same as [`Cluster::discover`] for a server that may have just started.
     ///
     /// A server that has just started lists its kinds bit by bit. Until it says that it is ready,
     /// its version is not known either, so that nothing follows from what it does not list.
@@ -233,7 +240,8 @@ impl Cluster {
         if let Err(error) = ready
             && error.class() == ErrorClass::Transient
         {
-            kinds.server = Some(Err(error.to_string().into()));
+            let why: Arc<str> = error.to_string().into();
+            (kinds.server, kinds.unready) = (Some(Err(why.clone())), Some(why));
         }
         Ok(kinds)
     }

@@ -35,7 +35,13 @@ impl UnlistedVersions {
             .collect();
         self.0 = unlisted;
         let apis: BTreeSet<String> = versions_now.apis.iter().chain(self.0.keys()).cloned().collect();
-        ServedVersions { server: versions_now.server, apis: apis.into_iter().collect() }
+        ServedVersions { apis: apis.into_iter().collect(), ..versions_now }
+    }
+
+    /// Begins the confirmation of each absence anew. The server did not answer, or says that it is
+    /// not ready: it may have just started.
+    pub(super) fn restart_confirmation(&mut self) {
+        self.0.clear();
     }
 
     /// Returns whether the absence of any is not confirmed yet.
@@ -48,8 +54,11 @@ impl UnlistedVersions {
 ///
 /// A group whose own server is down is not gone: it is as it was before.
 pub(super) fn served_versions(kinds: &KindTable, before: Option<&ServedVersions>) -> ServedVersions {
-    let versions_now =
-        ServedVersions { server: kinds.server_version(), apis: kinds.api_versions().into_iter().collect() };
+    let versions_now = ServedVersions {
+        server: kinds.server_version(),
+        apis: kinds.api_versions().into_iter().collect(),
+        unready: kinds.unready_reason(),
+    };
     match before {
         Some(before) => with_unknown(versions_now, before, &kinds.unknown_versions().collect()),
         None => versions_now,
@@ -67,7 +76,7 @@ fn with_unknown(
     let apis: BTreeSet<&String> =
         versions_now.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
     let server = versions_now.server.or_else(|why| before.server.clone().ok().ok_or(why));
-    ServedVersions { server, apis: apis.into_iter().cloned().collect() }
+    ServedVersions { server, apis: apis.into_iter().cloned().collect(), unready: versions_now.unready }
 }
 
 /// Returns the versions of a cluster whose kinds are known.
@@ -116,7 +125,7 @@ mod tests {
 
     fn versions(server: Result<&str, &str>, apis: &[&str]) -> ServedVersions {
         let server = server.map(Into::into).map_err(Into::into);
-        ServedVersions { server, apis: apis.iter().map(|api| (*api).to_owned()).collect() }
+        ServedVersions { server, apis: apis.iter().map(|api| (*api).to_owned()).collect(), unready: None }
     }
 
     #[test]
@@ -148,6 +157,9 @@ mod tests {
         assert!(!unlisted.are_any());
         let end = start + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it is missing anew");
+        let end = end + VERSION_ABSENCE_CONFIRMATION;
+        unlisted.restart_confirmation();
+        assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it may have just started again");
         let end = end + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), few);
         assert!(!unlisted.are_any());

@@ -54,7 +54,7 @@ pub(super) struct KindWatches {
     served_scopes: watch::Sender<KindScopes>,
     /// The versions that the server reports, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
-    /// Those among them that its last answer did not list.
+    /// The versions among them that its last answer did not list.
     unlisted_versions: UnlistedVersions,
     /// Indicates whether renders depend on them, so that they are asked for again and again.
     version_use: VersionUse,
@@ -102,9 +102,11 @@ impl KindWatches {
         self.next = None;
     }
 
-    /// Returns whether the server has reported its version.
-    pub(super) fn has_version(&self) -> bool {
-        self.served_versions.borrow().as_ref().is_some_and(|versions| versions.server.is_ok())
+    /// Returns whether the server may have just started: it has not reported its version, or does not
+    /// list all that it did.
+    pub(super) fn can_be_starting(&self) -> bool {
+        let known = self.served_versions.borrow();
+        self.unlisted_versions.are_any() || known.as_ref().is_none_or(|versions| versions.server.is_err())
     }
 
     /// Records a hint that a missing kind may be there now.
@@ -118,6 +120,7 @@ impl KindWatches {
     /// Records that discovery did not answer.
     pub(super) fn note_discovery_failure(&mut self, error: ClusterError) {
         self.failure = Some(error);
+        self.unlisted_versions.restart_confirmation();
         self.retry = self.retry.min(MAX_DISCOVERY_BACKOFF);
         self.retry_discovery();
     }
@@ -177,6 +180,9 @@ impl KindWatches {
     /// Takes the answer of discovery.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
         let unlisted = &mut self.unlisted_versions;
+        if kinds.server_version().is_err() {
+            unlisted.restart_confirmation();
+        }
         self.served_versions.send_if_modified(|known| {
             let versions = served_versions(&kinds, known.as_deref());
             let versions = unlisted.add_recent(versions, known.as_deref(), Instant::now());

@@ -421,10 +421,10 @@ impl Reconciler {
         if self.watches.kinds.next_due().is_some_and(|due| due <= now) {
             self.watches.kinds.note_discovery_start();
             let cluster = self.executor.cluster.clone();
-            let has_version = self.watches.kinds.has_version();
+            let can_be_starting = self.watches.kinds.can_be_starting();
             self.spawn(async move {
                 let kinds =
-                    if has_version { cluster.discover().await } else { cluster.discover_first().await };
+                    if can_be_starting { cluster.discover_first().await } else { cluster.discover().await };
                 LoopEvent::Kinds(kinds)
             });
         }

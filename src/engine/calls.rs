@@ -112,7 +112,7 @@ impl Engine {
     /// Takes the workloads of other daemons' claims of which it is new that they may not be read.
     pub(crate) fn take_newly_hidden(&mut self) -> Vec<ObjectId> {
         self.trace_call(TraceCall::TakeNewlyHidden, None, (), |engine, ()| {
-            std::mem::take(&mut engine.rollouts.newly_hidden)
+            engine.rollouts.foreign_claims.take_newly_hidden()
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The loop sends writes to the cluster, `rhumb diff` plans them, and tests have their own world.
 //! Each is an [`EffectExecutor`], and all are driven by [`process_object`]. That of the loop is in
-//! `src/daemon/reconciler/dispatch/turn_executor.rs`.
+//! `src/daemon/reconciler/turn_executor.rs`.
 //!
 //! **Invariant:** the engine knows of a write before it is sent, and so that it holds its slot of
 //! the budget. It never hears of one that is only planned.
@@ -51,7 +51,7 @@ impl From<ObjectWrite> for Action {
     }
 }
 
-/// The fate of the writes that are decided.
+/// Indicates whether the writes that are decided are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteMode {
     /// They are sent.
@@ -71,7 +71,7 @@ pub(crate) enum Admission {
 
 /// Carries the decisions about objects out.
 pub(crate) trait EffectExecutor {
-    /// The fate of the writes.
+    /// Indicates whether writes are sent.
     const WRITES: WriteMode;
 
     /// Returns the engine that decides.

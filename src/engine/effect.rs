@@ -25,7 +25,7 @@ pub(crate) enum OrderReach {
     Confirmations,
 }
 
-/// The fate of the queue of a process in the rollout ledger.
+/// Indicates whether a process publishes its queue in the rollout ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum QueueMode {
     /// It is published: the process stays.
@@ -158,7 +158,7 @@ impl Engine {
         if self.sources.states().iter().all(|source| source.declared.writes == SourceWrites::Observed) {
             return None;
         }
-        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        let mut publication = self.rollouts.queue.take_publication();
         let next = match (self.next_ledger(), mode) {
             (Some(next), QueueMode::Published) => Some(publication.add_to(self, next, now)),
             (Some(next), QueueMode::Omitted) => Some(self.without_queue(next)),
@@ -171,7 +171,7 @@ impl Engine {
             }
             (None, QueueMode::Omitted) => self.initial_ledger(),
         };
-        self.rollouts.publication = publication;
+        self.rollouts.queue.put_back(publication);
         next
     }
 

@@ -172,6 +172,7 @@ impl Engine {
         let before =
             std::mem::replace(&mut state.incomplete_reason, reading.incomplete_reason.or(incomplete_reason));
         (state.refused, state.warnings) = (reading.refused, reading.warnings);
+        state.rendered_kinds = reading.rendered_kinds;
         let is_by_roots = !state.manifests.has_unreadable_plain_file();
         let unrendered = if is_by_roots { reading.unrendered } else { Arc::default() };
         let is_unrendered_new = std::mem::replace(&mut state.unrendered, unrendered) != state.unrendered;
@@ -369,7 +370,7 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
-            self.rollouts.forget_interrupted(id);
+            self.rollouts.interrupted.forget(id);
             if !self.objects.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.objects.unwanted().contains(id) {

@@ -28,11 +28,6 @@ impl ChartLayer {
         }
     }
 
-    /// Returns whether a file of the layer is at a path.
-    pub(super) fn has(&self, path: &str) -> bool {
-        self.files.contains_key(path)
-    }
-
     /// Returns whether a folder holds files of the layer.
     pub(super) fn holds(&self, folder: &str) -> bool {
         self.below(folder).next().is_some()

@@ -13,7 +13,7 @@ use super::chart_supply::{
     is_server,
 };
 use super::charts::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart, is_exact};
-use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
+use super::helm::{self, ChartClosure, ChartLimits, ChartUser, HelmOptions};
 use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, printable};
 use super::paths;
 use super::tree::{self, FileTree, PathFailure, ResolvedPath};
@@ -25,8 +25,8 @@ use crate::source::SourceError;
 const MAX_SERVER_CHARTS: usize = 100;
 /// The range that a missing version means.
 const ANY_VERSION: &str = "*";
-/// Levels of charts in charts that are fetched.
-const MAX_LEVELS: usize = 8;
+/// Looks at one chart, each after those that it missed were laid into it.
+const MAX_LOOKS: usize = 8;
 
 /// The charts of servers that a root uses.
 #[derive(Debug, Default)]
@@ -110,18 +110,15 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         start: &str,
         options: &HelmOptions,
     ) -> Result<ChartClosure, SourceError> {
-        for level in 0.. {
+        for look in 0.. {
             let (seen, limits) = (self.tree_with_charts(), ChartLimits::default());
             let mut chart = helm::find_present_closure(&seen, root, start, options, limits, &self.archives)?;
-            // helm does without those of the revision's own charts that the rendered one is made of.
-            let is_needed = |one: &MissingChart| {
-                one.by == ChartUser::Root || self.charts.layer.has(&paths::inside(&one.folder, CHART_FILE))
-            };
-            chart.missing.retain(is_needed);
+            // helm does without those of the charts that the rendered one is made of.
+            chart.missing.retain(|one| one.by == ChartUser::Root);
             if chart.missing.is_empty() {
                 return Ok(chart);
             }
-            if level == MAX_LEVELS || !self.supply_missing(&mut chart)? {
+            if look == MAX_LOOKS || !self.supply_missing(&mut chart)? {
                 chart.refuse_missing();
                 return Ok(chart);
             }

@@ -17,6 +17,7 @@ use super::sandbox::SandboxError;
 use super::secret_exposure::find_exposed;
 use super::sops::DataKey;
 use super::variable_seal::SealKeys;
+use crate::manifest::{PlacedNode, PlacedValue};
 use crate::object::{Diagnostic, ManifestOrigin};
 
 /// The text that stands for a value while variables are put in, with its number behind it.
@@ -82,13 +83,14 @@ impl OpenedInputs {
 
     /// Takes those opened values out of an object that look as if they had variables: none is put
     /// into what was encrypted.
-    pub(super) fn take_values(&self, object: &mut Value) -> ExtractedValues {
+    pub(super) fn take_values(&self, object: &mut PlacedValue) -> ExtractedValues {
         let mut taken = ExtractedValues::default();
-        let Some(opened) = self.opened.as_ref().filter(|_| is_secret(object)) else { return taken };
+        let is_taken = |_: &&OpenedValues| is_secret(&object.to_value());
+        let Some(opened) = self.opened.as_ref().filter(is_taken) else { return taken };
         let is_opened = |text: &str| {
             opened.index.can_contain(text.as_bytes()) || opened.index.is_short_value(text.as_bytes())
         };
-        each_text(object, |text| {
+        each_placed_text(object, |text| {
             if text.contains('$') && is_opened(text) {
                 let name = format!("{PLACEHOLDER_PREFIX}{}", taken.0.len());
                 taken.0.push(Zeroizing::new(std::mem::replace(text, name)));
@@ -167,10 +169,6 @@ fn unsearched_root_refusal(at: &ManifestOrigin) -> Diagnostic {
 pub(super) struct ExtractedValues(Vec<Zeroizing<String>>);
 
 impl ExtractedValues {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Puts them back.
     pub(super) fn put_back(&self, object: &mut Value) {
         each_text(object, |text| {
@@ -195,11 +193,25 @@ fn each_text(object: &mut Value, mut visit: impl FnMut(&mut String)) {
     }
 }
 
+/// Does the same as [`each_text`] in a document that has places.
+fn each_placed_text(object: &mut PlacedValue, mut visit: impl FnMut(&mut String)) {
+    let PlacedNode::Mapping(entries) = &mut object.node else { return };
+    for field in entries.iter_mut().filter(|entry| SEALED_FIELDS.contains(&entry.key.as_str())) {
+        let PlacedNode::Mapping(members) = &mut field.value.node else { continue };
+        for member in members {
+            if let PlacedNode::Scalar(Value::String(text)) = &mut member.value.node {
+                visit(text);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::manifest::read_documents;
 
     #[test]
     fn opened_values_are_taken_out_while_variables_are_put_in_however_short_they_are() {
@@ -210,8 +222,9 @@ mod tests {
         let inputs = OpenedInputs { opened, ..OpenedInputs::default() };
         let original = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "$$"},
             "stringData": {"a": "$$", "b": "${", "c": "canary-${STAGE}", "d": "${STAGE}", "e": "x$$y", "f": "${a}"}});
-        let mut object = original.clone();
-        let taken = inputs.take_values(&mut object);
+        let mut read = read_documents(&Arc::from("output"), original.to_string().as_bytes());
+        let taken = inputs.take_values(&mut read.documents[0]);
+        let mut object = read.documents[0].to_value();
         let left: Vec<&Value> = ["d", "e"]
             .iter()
             .map(|key| &object["stringData"][*key])

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, is_key_missing, may_be_closed};
+use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing, may_be_closed};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
-use super::render_cipher::SEALED_PREFIX;
+use super::render_cipher::{RECIPIENTS_KEY, SEALED_PREFIX};
 use super::sops::is_encrypted_value;
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -48,8 +48,17 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
     if !may_be_closed(bytes) {
         return read(bytes);
     }
-    let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else { return read(bytes) };
     let at = file.origin_of(ManifestOrigin::of_file(Arc::clone(&file.path)));
+    // The reader of manifests takes deeper nesting than the one that opens values.
+    let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else {
+        let reading = read(bytes);
+        let is_closed = |body: &Value| body.get(RECIPIENTS_KEY).is_some() || has_sealed_values(body);
+        return if reading.items.iter().any(|item| is_closed(&item.body)) {
+            hold_unopened_back(reading, nested_too_deeply(at))
+        } else {
+            reading
+        };
+    };
     // A Secret of which a patch gave one value may have others as they are in its own file.
     let unsealed = match decrypter.open_sealed(&mut object, &at) {
         Ok(was_sealed) => was_sealed.then(|| text_of(&object)),
@@ -74,6 +83,11 @@ pub(crate) fn has_sealed_values(body: &Value) -> bool {
         Value::Object(members) => members.values().any(has_sealed_values),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+fn nested_too_deeply(at: ManifestOrigin) -> Diagnostic {
+    let message = "the encrypted values of this object cannot be opened: it is nested too deeply";
+    Diagnostic::error(at, NOT_SUPPORTED, message).hint("nest it at most 128 levels deep")
 }
 
 fn text_of(object: &Value) -> Zeroizing<String> {
@@ -141,6 +155,33 @@ mod tests {
                 // Its name is known, so that nothing else is kept from being deleted.
                 assert!(reading.understood && !reading.items[0].valid && reading.items.len() == 1);
             }
+        }
+    }
+
+    /// Returns lists in each other.
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn an_object_that_is_nested_too_deeply_to_be_opened_is_held_back() {
+        let with_nested = |mut object: Value, levels: usize| {
+            object["extra"] = nested(levels);
+            object
+        };
+        let plain = || json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        for (object, is_valid) in [
+            (with_nested(stored_secret(), 100), true),
+            (with_nested(stored_secret(), 200), false),
+            (with_nested(plain(), 200), true),
+        ] {
+            let reading = read(&object, &decrypter(1));
+            let errors: Vec<_> = reading.diagnostics.iter().filter(|found| found.is_error()).collect();
+            assert_eq!(reading.items[0].valid, is_valid, "{errors:?}");
+            assert_eq!(errors.iter().any(|found| found.code == NOT_SUPPORTED), !is_valid, "{errors:?}");
+            // Its name is known, so that nothing else is kept from being deleted.
+            assert!(reading.understood, "{errors:?}");
+            assert!(reading.items.iter().all(|item| !item.valid || !has_sealed_values(&item.body)));
         }
     }
 

@@ -88,6 +88,7 @@ impl HelmReleaseSettings {
             }
             ClusterFacts::Queried(KnownClusterFacts { versions: None, .. }) => VersionOrigin::Wanted,
             ClusterFacts::Queried(KnownClusterFacts { versions: Some(known), .. }) => {
+                let unready = known.unready.clone().filter(|_| settings.api_versions.is_empty());
                 if settings.api_versions.is_empty() {
                     settings.api_versions = known.apis.clone();
                 }
@@ -97,7 +98,7 @@ impl HelmReleaseSettings {
                         settings.kube_version = Some(server.to_string());
                         VersionOrigin::Cluster
                     }
-                    (Some(_), _) => VersionOrigin::Cluster,
+                    (Some(_), _) => unready.map_or(VersionOrigin::Cluster, VersionOrigin::Unknown),
                 }
             }
         };
@@ -242,14 +243,18 @@ mod tests {
         use VersionOrigin::{Assumed, Cluster, Configured, Unknown, Wanted};
         let served = |server: Result<&str, &str>| {
             let server = server.map(Arc::from).map_err(Arc::from);
-            let versions = ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into() };
+            ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into(), unready: None }
+        };
+        let queried = |versions: ServedVersions| {
             ClusterFacts::Queried(KnownClusterFacts {
                 versions: Some(versions.into()),
                 ..KnownClusterFacts::default()
             })
         };
-        let known = &served(Ok("v1.35.2+k3s1"));
-        let refused = &served(Err("refused"));
+        let known = &queried(served(Ok("v1.35.2+k3s1")));
+        let refused = &queried(served(Err("refused")));
+        let starting =
+            &queried(ServedVersions { unready: Some("starting".into()), ..served(Err("starting")) });
         let unread = &ClusterFacts::Queried(KnownClusterFacts::default());
         let offline = &ClusterFacts::NotQueried;
         let own = &["x/v1"][..];
@@ -260,6 +265,10 @@ mod tests {
             ("1.30.0", own, known, ("1.30.0", "x/v1", Configured)),
             ("", &[], refused, ("", "apps/v1 v1", Unknown("refused".into()))),
             ("1.30.0", &[], refused, ("1.30.0", "apps/v1 v1", Cluster)),
+            // A server that has just started may list only some of its kinds.
+            ("", &[], starting, ("", "apps/v1 v1", Unknown("starting".into()))),
+            ("1.30.0", &[], starting, ("1.30.0", "apps/v1 v1", Unknown("starting".into()))),
+            ("1.30.0", own, starting, ("1.30.0", "x/v1", Configured)),
             ("", own, unread, ("", "x/v1", Wanted)),
             ("1.30.0", own, unread, ("1.30.0", "x/v1", Configured)),
             ("", &[], offline, (ASSUMED_VERSION, "", Assumed)),

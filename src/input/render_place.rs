@@ -60,7 +60,7 @@ impl RenderPlace {
                 written => return written,
             }
         }
-        write(RenderFolder::anywhere(host).map_err(failed)?)
+        write(RenderFolder::anywhere(host, "rhumb-render-").map_err(failed)?)
     }
 
     /// Returns the folder around both.
@@ -70,24 +70,25 @@ impl RenderPlace {
 }
 
 /// The folder around the others.
-enum RenderFolder {
+pub(super) enum RenderFolder {
     /// On a disk, where the host has its temporary files there.
     Anywhere(TempDir),
-    /// In memory: where some of its files are in the open, or all are small.
+    /// In memory: where some of its files are in the open, or secret, or all are small.
     InMemory(MemoryPlace),
 }
 
 impl RenderFolder {
-    fn anywhere(host: &RenderHost) -> io::Result<Self> {
-        tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder()).map(Self::Anywhere)
+    /// Makes a folder among the temporary files of the host, whose name begins so.
+    pub(super) fn anywhere(host: &RenderHost, prefix: &str) -> io::Result<Self> {
+        tempfile::Builder::new().prefix(prefix).tempdir_in(host.folder()).map(Self::Anywhere)
     }
 
     /// Makes a folder in memory; none where the host has no such place.
-    fn in_memory(host: &RenderHost) -> io::Result<Option<Self>> {
+    pub(super) fn in_memory(host: &RenderHost) -> io::Result<Option<Self>> {
         Ok(MemoryPlace::create(&host.memory_folders())?.map(Self::InMemory))
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::Anywhere(folder) => folder.path(),
             Self::InMemory(memory_place) => memory_place.path(),

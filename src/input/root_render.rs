@@ -21,7 +21,7 @@ use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
 use super::tree::FileTree;
-use super::variables::{VariableFinding, VariableTable, substitute};
+use super::variables::{VariableFinding, VariableTable, substitute, substitute_documents};
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, text_at};
 use crate::source::{DUPLICATE_KEY, HOOK_NOT_RUN, RENDERED_SEPARATOR, SourceError};
@@ -192,7 +192,8 @@ pub(crate) async fn render_kustomization<T: FileTree>(
                 super::origin::name_generator(&mut body, &closure.root, &inflated.file);
             }
         }
-        objects.add(chart, ChartObject { body, origin, generated: Vec::new() });
+        let generated = Vec::new();
+        objects.add(chart, ChartObject { body, origin, generated, is_definition: false });
     }
     objects.into_rendered(charts)
 }
@@ -436,8 +437,7 @@ fn printed_part(
         return (read.unreadable, read.documents.into_iter().map(printed_document).collect());
     }
     let read = read_documents(name, part.as_bytes());
-    let plain = |value: &PlacedValue| PrintedDocument { body: value.to_value(), findings: Vec::new() };
-    (read.diagnostics, read.documents.iter().map(plain).collect())
+    (read.diagnostics, read.documents.iter().map(plain_document).collect())
 }
 
 /// Does the same as [`printed_part`] for a program that read opened files. Their values must be in
@@ -448,29 +448,28 @@ fn opened_part(
     values: RenderValues<'_>,
     at: &ManifestOrigin,
 ) -> Result<(Vec<Diagnostic>, Vec<PrintedDocument>), RenderError> {
-    let (found, mut documents) = printed_part(name, part, None);
+    let mut read = read_documents(name, part.as_bytes());
     // Nothing else may be said of a text before this.
-    for document in &documents {
-        values.opened.check_exposure(&document.body, at)?;
+    for document in &read.documents {
+        values.opened.check_exposure(&document.to_value(), at)?;
     }
-    if values.variables.is_none() || found.iter().any(Diagnostic::is_error) {
-        return Ok((found, documents));
-    }
+    let has_error = read.diagnostics.iter().any(Diagnostic::is_error);
+    let Some(table) = values.variables.filter(|_| !has_error) else {
+        return Ok((read.diagnostics, read.documents.iter().map(plain_document).collect()));
+    };
     let taken: Vec<ExtractedValues> =
-        documents.iter_mut().map(|document| values.opened.take_values(&mut document.body)).collect();
-    if taken.iter().all(ExtractedValues::is_empty) {
-        return Ok(printed_part(name, part, values.variables));
-    }
-    let (mut found, mut substituted) = (Vec::new(), Vec::new());
-    for (document, taken) in documents.into_iter().zip(taken) {
-        let (more, read) = printed_part(name, &document.body.to_string(), values.variables);
-        found.extend(more);
-        substituted.extend(read.into_iter().map(|mut document| {
-            taken.put_back(&mut document.body);
-            document
-        }));
-    }
-    Ok((found, substituted))
+        read.documents.iter_mut().map(|document| values.opened.take_values(document)).collect();
+    let substituted = substitute_documents(read, table);
+    let documents = substituted.documents.into_iter().zip(taken).map(|(document, taken)| {
+        let mut printed = printed_document(document);
+        taken.put_back(&mut printed.body);
+        printed
+    });
+    Ok((substituted.unreadable, documents.collect()))
+}
+
+fn plain_document(value: &PlacedValue) -> PrintedDocument {
+    PrintedDocument { body: value.to_value(), findings: Vec::new() }
 }
 
 fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {
@@ -517,7 +516,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::opened_inputs::OpenedValues;
+    use crate::input::plaintext_index::PlaintextIndex;
+    use crate::input::variable_seal::SealKeys;
     use crate::source::RenderedRoot;
+
+    #[test]
+    fn variables_beside_opened_values_get_their_type_anew() {
+        let values = [(Arc::from("db.env"), Zeroizing::new(b"canary-${B}".to_vec()))];
+        let index = PlaintextIndex::new(&values).unwrap();
+        let opened = OpenedInputs {
+            opened: Some(OpenedValues { index, keys: SealKeys::default() }),
+            ..OpenedInputs::default()
+        };
+        let output = "apiVersion: v1\nimmutable: ${B}\nkind: Secret\nmetadata:\n  name: \"${B}\"\n\
+                      stringData:\n  password: canary-${B}\n  plain: ${B}\n";
+        let rendered = |variables: Option<&VariableTable>| {
+            let values = RenderValues { variables, opened: &opened };
+            let read = documents("kustomize", output.as_bytes(), values, &ManifestOrigin::of_file("a"));
+            read.unwrap().remove(0).body
+        };
+        let expected = |immutable: Value, name: &str, plain: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "immutable": immutable,
+                "stringData": {"password": "canary-${B}", "plain": plain},
+            })
+        };
+        let table = VariableTable::open([("B", "true")]);
+        assert_eq!(rendered(Some(&table)), expected(json!(true), "true", "true"));
+        assert_eq!(rendered(None), expected(json!("${B}"), "${B}", "${B}"));
+    }
 
     #[test]
     fn no_two_objects_and_no_plain_file_have_one_path_whatever_they_are_called() {

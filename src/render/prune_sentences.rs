@@ -62,6 +62,10 @@ impl fmt::Display for PruneCause {
                 write!(f, "nothing is pruned until the inventory records revision {revision} as accepted")
             }
             Self::UnlistedKind(kind) => write!(f, "nothing is pruned while {kind} cannot be listed"),
+            Self::UnrenderedKind(kind) => write!(
+                f,
+                "nothing is pruned until charts are rendered with {kind}, which the server did not list"
+            ),
             Self::UnreadContent(id) => write!(f, "pruned when the content of {id} was read again"),
             Self::TakeoverPeriod(seconds) => {
                 write!(f, "pruned when other sources have had {seconds} s to take it over")

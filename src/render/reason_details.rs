@@ -320,7 +320,9 @@ impl ReasonDetails {
                 (self.file, self.kind) = (bound_message(file), Some(kind.to_string()));
             }
             PruneCause::UnrecordedRevision(revision) => self.revision = bound_message(revision),
-            PruneCause::UnlistedKind(kind) => self.kind = Some(kind.to_string()),
+            PruneCause::UnlistedKind(kind) | PruneCause::UnrenderedKind(kind) => {
+                self.kind = Some(kind.to_string());
+            }
             PruneCause::TakeoverPeriod(seconds) => self.period_seconds = Some(*seconds),
             PruneCause::Annotated
             | PruneCause::Unproven

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 
 /// The facts of the cluster that a render may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,24 @@ pub(crate) struct ServedVersions {
     pub server: Result<Arc<str>, Arc<str>>,
     /// The versions of the API and their kinds, as `apps/v1` and `apps/v1/Deployment`, in order.
     pub apis: Arc<[String]>,
+    /// The reason for which these may be only some of them: the server has just started.
+    pub unready: Option<Arc<str>>,
+}
+
+impl ServedVersions {
+    /// Returns the kinds among them.
+    pub(super) fn kinds(&self) -> BTreeSet<GroupKind> {
+        self.apis.iter().filter_map(|api| kind_of(api)).collect()
+    }
+}
+
+/// Returns the kind that an entry names; none for a version. The core group has a version alone.
+fn kind_of(api: &str) -> Option<GroupKind> {
+    match api.split('/').collect::<Vec<_>>()[..] {
+        ["v1", kind] => Some(GroupKind::new("", kind)),
+        [group, _, kind] => Some(GroupKind::new(group, kind)),
+        _ => None,
+    }
 }
 
 /// The facts that a render uses or wants.
@@ -74,10 +92,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::GroupKind;
+
+    #[test]
+    fn kinds_are_told_from_versions() {
+        let check = |api: &str, expected: Option<&str>| {
+            assert_eq!(kind_of(api), expected.map(GroupKind::parse), "{api}");
+        };
+        check("v1", None);
+        check("v1/Pod", Some("Pod"));
+        check("apps/v1", None);
+        check("apps/v1/Deployment", Some("Deployment.apps"));
+        check("shop.org/v1beta1/cart", Some("cart.shop.org"));
+    }
 
     fn versions(server: &str) -> ClusterFacts {
-        let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
+        let (server, apis) = (Ok(server.into()), ["v1".to_owned()].into());
+        let versions = ServedVersions { server, apis, unready: None };
         ClusterFacts::Queried(KnownClusterFacts {
             versions: Some(versions.into()),
             ..KnownClusterFacts::default()

@@ -1,9 +1,10 @@
 //! Renders the revisions of a source, and keeps what came of it in its store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::object::Revision;
+use crate::object::{GroupKind, Revision};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
@@ -51,6 +52,15 @@ impl Source {
     /// Returns the facts of the cluster that the last render depends on.
     pub(crate) fn used_facts(&self) -> FactUse {
         self.rendered.as_ref().map(|last| last.used.clone()).unwrap_or_default()
+    }
+
+    /// Returns the kinds that the server listed for the last render; none where it depends on no list.
+    pub(crate) fn rendered_kinds(&self) -> Option<Arc<BTreeSet<GroupKind>>> {
+        let last = self.rendered.as_ref().filter(|last| last.used.versions)?;
+        match &last.facts {
+            ClusterFacts::Queried(known) => Some(Arc::new(known.versions.as_ref()?.kinds())),
+            ClusterFacts::NotQueried => None,
+        }
     }
 
     /// Renders a revision, unless that was done: what did not change since the last one is kept.

@@ -28,8 +28,8 @@ fn lines_of(access: SourceAccess, text: &str) -> Vec<String> {
     lines_within(access, &WatchedNamespaces::Cluster, text).0
 }
 
-/// Returns the rights that a source with this access and these watches needs beside those of rhumb
-/// itself, and the namespaces that must be there before.
+/// Returns the rights that a source needs beside those of rhumb itself. Returns also the namespaces
+/// that must be there before.
 fn lines_within(
     access: SourceAccess,
     watched: &WatchedNamespaces,

@@ -77,6 +77,7 @@ async fn the_version_of_a_server_is_known_first_when_it_lists_all_its_kinds() {
         .await;
         let kinds = fake.cluster.discover_first().await.unwrap();
         assert_eq!(kinds.server_version().is_ok(), is_known, "{code}");
+        assert_eq!(kinds.unready_reason().is_none(), is_known, "{code}");
         assert!(kinds.api_versions().contains("shop.org/v1/Cart"), "{code}");
         let asked = fake.asked();
         assert_eq!(asked.first().map(|asked| asked.path.as_str()), Some("/readyz"));

@@ -4,6 +4,7 @@
 //! `Input::Inventory`, which puts the rejections in force.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,10 @@ use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{
-    HashCipherStatus, Input, Inventory, ObjectCounts, ResourceVersion, SourceId, SourceLifecycle,
+    HashCipherStatus, Input, Inventory, ObjectCounts, Rejection, ResourceVersion, SourceId, SourceLifecycle,
     SourceWrites,
 };
-use crate::object::{ErrorClass, GroupKind, Revision};
+use crate::object::{ErrorClass, GroupKind, ObjectId, Revision, count_text};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
@@ -43,6 +44,17 @@ fn is_naming_all(inventory: &Inventory, objects: &ObjectCounts) -> bool {
     !inventory.lacks_location
         && objects.kinds().all(|kind| inventory.kinds.contains(kind))
         && objects.namespaces().all(|namespace| inventory.namespaces.contains(namespace))
+}
+
+/// Returns what is said of failed contents whose record is gone; none where there were none.
+fn lost_rejections_text(rejections: &[Rejection]) -> Option<String> {
+    let objects = rejections.iter().flat_map(|rejection| rejection.unit.members.keys());
+    let objects: BTreeSet<&ObjectId> = objects.collect();
+    let first = objects.first()?;
+    let others = objects.len() - 1;
+    let beside =
+        if others == 0 { String::new() } else { format!(" and of {}", count_text(others, "other object")) };
+    Some(format!("the failed content of {first}{beside} is tried again, as its record is gone"))
 }
 
 impl Reconciler {
@@ -74,6 +86,7 @@ impl Reconciler {
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
         self.note_inventory_error(source, &inventory);
+        self.log_lost_rejections(source, &inventory);
         let store = &mut self.records.inventories[source];
         store.call = CallState::None;
         match inventory {
@@ -141,6 +154,22 @@ impl Reconciler {
                     LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await)
                 });
             }
+        }
+    }
+
+    /// Logs that failed contents are tried again, where somebody has deleted their record.
+    fn log_lost_rejections(
+        &self,
+        source: SourceId,
+        answer: &Result<Option<InventoryObject>, cluster::ClusterError>,
+    ) {
+        let state = self.engine.view().source(source);
+        let is_deleted = matches!(answer, Ok(None)) && state.declared.lifecycle == SourceLifecycle::Active;
+        let known = state.inventory.as_ref().filter(|_| is_deleted);
+        let rejections = known.map(|inventory| &inventory.rejections[..]).unwrap_or_default();
+        if let Some(text) = lost_rejections_text(rejections) {
+            let (name, namespace) = (&state.declared.name, &self.records.namespace);
+            tracing::warn!(source = %name, "the ConfigMap {namespace}/{name} was deleted: {text}");
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) struct WriteWindow {
     retries: BTreeSet<ObjectId>,
     /// Objects whose turn comes when one of those is answered.
     waiting_retries: BTreeSet<ObjectId>,
-    /// The number of writes that may be in flight now: each one that is carried out doubles it, and
+    /// The number of writes that may be in flight now. Each one that is carried out doubles it, and
     /// each one without a known result halves it.
     size: usize,
     /// The maximum of the window.

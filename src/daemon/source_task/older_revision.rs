@@ -1,7 +1,7 @@
 //! Contents of older revisions, for rollbacks, repairs and undos.
 //!
-//! `View::unread_contents` says which, and `reconciler/dispatch.rs` asks for them
-//! (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes in as
+//! `View::unread_contents` says which, and `reconciler/event_handlers.rs` asks
+//! for them (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes in as
 //! `Input::OlderContent`. That to an undo is a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that

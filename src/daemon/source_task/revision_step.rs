@@ -122,6 +122,7 @@ impl SourceTask {
                 unrendered: reported.lacking_roots(),
                 refused: reported.refused.clone(),
                 warnings: reported.warnings.clone(),
+                rendered_kinds: self.source.rendered_kinds(),
                 ..SourceReading::default()
             };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
@@ -143,7 +144,8 @@ impl SourceTask {
         let (from, read_mode) = (self.reported.clone(), self.read_mode);
         let read =
             move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, read_mode, &revision);
-        let step = self.source.read_bounded(read).await?;
+        let mut step = self.source.read_bounded(read).await?;
+        step.reading.rendered_kinds = self.source.rendered_kinds();
         self.reported = Some(step.reported);
         self.scopes = step.scopes;
         self.read_mode = ReadMode::Changes;

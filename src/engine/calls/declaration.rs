@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::rollout::budget::Budget;
 
 /// The number of the form of traces. Another version may read another form only.
-pub(in crate::engine) const TRACE_FORM: u32 = 1;
+pub(in crate::engine) const TRACE_FORM: u32 = 2;
 
 /// An engine as it begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]

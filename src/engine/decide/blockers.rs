@@ -444,7 +444,7 @@ impl Engine {
         let unit = self
             .rollouts
             .ledger
-            .as_ref()
+            .latest()
             .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id));
         let own_namespace = id.namespace().unwrap_or_default();
         unit.is_some_and(|unit| {

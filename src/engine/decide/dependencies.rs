@@ -108,7 +108,7 @@ impl Engine {
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
         let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
-        let mut claimed = rolling.map(|(id, _)| id).chain(&self.rollouts.unused_claims);
+        let mut claimed = rolling.map(|(id, _)| id).chain(self.rollouts.ledger.unused_claims());
         lead(id).is_some()
             && claimed
                 .any(|workload| workload != before && lead(workload) == lead(id) && is_unwritten(workload))

@@ -83,7 +83,7 @@ impl Engine {
         outcome: ActionResult,
         now: Instant,
     ) {
-        let is_overtaken = !matches!(action, Action::DryRun(_)) && self.rollouts.end_write(id);
+        let is_overtaken = !matches!(action, Action::DryRun(_)) && self.rollouts.writes_in_flight.end(id);
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
                 self.record_applied(id, apply, &written.live, now);

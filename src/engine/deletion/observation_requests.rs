@@ -206,7 +206,7 @@ impl Engine {
     fn unobserved_source(&self, source: SourceId, id: &ObjectId, request: Option<u64>) -> Option<Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
         let mark = object_hash(id);
-        let needed = request.map(|number| ObservationRequest::new(&self.rollouts.holder, number));
+        let needed = request.map(|number| ObservationRequest::new(self.rollouts.ledger.holder(), number));
         let was_observed = |set: &Arc<str>, taken: &BTreeMap<Arc<str>, ObservationRequest>| {
             let Some((number, needed)) = request.zip(needed.as_ref()) else { return false };
             match self.source_of_inventory_id(set) {
@@ -256,7 +256,7 @@ impl Engine {
                 .is_some_and(|wait| wait.request.is_some())
         };
         let is_needed = self.unwanted_of(source).any(waits);
-        is_needed.then(|| ObservationRequest::new(&self.rollouts.holder, number))
+        is_needed.then(|| ObservationRequest::new(self.rollouts.ledger.holder(), number))
     }
 
     /// Returns a number that no reading and no request had before.

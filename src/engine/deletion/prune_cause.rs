@@ -67,6 +67,8 @@ pub(crate) enum PruneCause {
     UnrecordedRevision(Arc<str>),
     /// The kind cannot be listed.
     UnlistedKind(GroupKind),
+    /// The server did not list the kind when charts were rendered.
+    UnrenderedKind(GroupKind),
     /// The content of this object is being read.
     UnreadContent(ObjectId),
     /// Other sources have so many seconds to take it over.
@@ -106,7 +108,7 @@ impl PruneCause {
             Self::UnreadInventory => CauseCode::InventoryUnread,
             Self::UnsearchedFolders => CauseCode::FoldersUnsearched,
             Self::UnrecordedRevision(_) => CauseCode::RevisionUnrecorded,
-            Self::UnlistedKind(_) => CauseCode::KindNotListed,
+            Self::UnlistedKind(_) | Self::UnrenderedKind(_) => CauseCode::KindNotListed,
             Self::UnreadContent(_) => CauseCode::ContentUnread,
             Self::TakeoverPeriod(_) => CauseCode::TakeoverPeriod,
             Self::Undecided => CauseCode::NotDecided,

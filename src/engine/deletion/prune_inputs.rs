@@ -214,7 +214,11 @@ impl Engine {
             return Some(PruneDecision::Defer(cause));
         }
         let later = |kind| PruneDecision::Defer(PruneCause::UnlistedKind(kind));
-        self.unlisted_kind(source).map(later).or_else(|| self.reread_last_contents(source))
+        let unrendered = |kind| PruneDecision::Defer(PruneCause::UnrenderedKind(kind));
+        self.unlisted_kind(source)
+            .map(later)
+            .or_else(|| self.unrendered_kind(source).map(unrendered))
+            .or_else(|| self.reread_last_contents(source))
     }
 
     /// Returns a file with objects of a kind of which it is not known where they live, and that
@@ -243,7 +247,7 @@ impl Engine {
         }
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
         units = self.join_units(&nodes);
-        let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        let ledger = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.units);
         for unit in ledger.filter(|unit| unit.inventory_id == self.sources.inventory_ids()[source]) {
             // Objects released together stay together until the last of them is healthy.
             let mut members = unit.members.keys().filter(|id| units.has(id));

@@ -1,4 +1,5 @@
-//! Kinds that cannot be listed: what is not seen may be there, so their source prunes nothing.
+//! Kinds that cannot be listed: what is not seen may be there, so their source prunes nothing. The
+//! same holds for a kind that the server did not list when charts were rendered.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
 use crate::engine::{PrunePolicy, SourceState};
-use crate::object::{ErrorClass, GroupKind};
+use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The reason for a kind whose API group is another server's that is down.
 pub(crate) const GROUP_UNAVAILABLE_REASON: &str = "the server of its API group does not answer";
@@ -32,6 +33,14 @@ impl Engine {
             .chain(state.desired_counts.kinds())
             .filter(|kind| !self.is_synced(source, kind));
         kinds.min().cloned()
+    }
+
+    /// Returns the first kind of what a source no longer wants that the server did not list for its
+    /// renders. A chart may ask for that kind, and leave out its objects and others.
+    pub(in crate::engine) fn unrendered_kind(&self, source: SourceId) -> Option<GroupKind> {
+        let rendered = self.sources[source].rendered_kinds.as_ref()?;
+        let kinds = self.unwanted_of(source).map(ObjectId::group_kind);
+        kinds.filter(|kind| !rendered.contains(kind)).min()
     }
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind

@@ -97,7 +97,7 @@ impl Engine {
         ) else {
             return Vec::new();
         };
-        let commits = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
+        let commits = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.commits);
         let commits = commits.filter(|commit| commit.inventory_id == *inventory_id);
         let mut all: Vec<_> =
             commits.map(|commit| (commit.revision.clone(), commit.authored.clone())).collect();
@@ -112,7 +112,7 @@ impl Engine {
 
     /// Forgets the authors that the ledger has by now.
     pub(in crate::engine) fn forget_authors(&mut self) {
-        let Some(ledger) = &self.rollouts.ledger else { return };
+        let Some(ledger) = self.rollouts.ledger.latest() else { return };
         for SourceState { authors, declared, .. } in self.sources.states_mut() {
             authors.retain(|(revision, _)| ledger.author(&declared.inventory_id, revision).is_none());
         }

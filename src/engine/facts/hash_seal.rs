@@ -208,7 +208,7 @@ impl Engine {
 
     /// Returns the rollout ledger as it was last read or written.
     pub(in crate::engine) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
-        self.rollouts.ledger.as_ref()
+        self.rollouts.ledger.latest()
     }
 
     pub(in crate::engine) fn unlock_ledger(&mut self) {

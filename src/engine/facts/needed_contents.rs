@@ -28,7 +28,7 @@ impl Engine {
         let heads = self.sources.states().iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.states().iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);
-        let released = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        let released = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.units);
         let members = rejected.chain(released).flat_map(|unit| unit.members.values());
         let good = members.filter_map(|member| Some(member.rollback_target.content_ref()?.revision.clone()));
         let proven =

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, Decision, ReplicaOwner};
-use crate::engine::facts::entry::{DirectView, ObjectEntry, SourceId, VerifiedOwnership, WaitTopic};
+use crate::engine::facts::entry::{
+    DirectView, ObjectEntry, RefusalRule, SourceId, VerifiedOwnership, WaitTopic,
+};
 use crate::engine::facts::informer_groups::{
     InformerGroupId, InformerGroupSet, OWN_INFORMER_GROUP, WatchScope,
 };
@@ -59,7 +61,7 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.mark_budget_stale();
+        self.rollouts.slot_requests.mark_stale();
         self.rollouts.units.forget_all();
         self.wake_topic(&WaitTopic::Kinds);
         self.mark_prunes_stale();
@@ -165,10 +167,12 @@ impl Engine {
             entry.direct_view = None;
             entry.min_resource_version = None;
             entry.verified = None;
+            // A creation changes no field. The answer to our own deletion may be lost.
+            for refusal in [&mut entry.api_refusal, &mut entry.repair_refusal] {
+                *refusal = refusal.take().filter(|refusal| refusal.rule != RefusalRule::Immutable);
+            }
         }
-        if self.rollouts.writes_in_flight.contains(id) {
-            self.rollouts.unshown_in_flight.insert(id.clone());
-        }
+        self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);
         self.track_intents(id);
         self.track_rollout(id);

@@ -25,6 +25,8 @@ const MAX_UNIT_BYTES: usize = 600_000;
 const MEMBER_OVERHEAD_BYTES: usize = 60;
 /// A hash in hexadecimal, and what is between two of them.
 const HASH_BYTES: usize = 33;
+/// The number of a key, and the word before it.
+const KEY_NUMBER_BYTES: usize = 13;
 /// The number of bytes that a seal adds to a hash.
 const SEAL_BYTES: usize = 10;
 /// Keys, quotes, commas and numbers of one claim, or of a record's beginning.
@@ -67,7 +69,7 @@ impl UnitMember {
             }
             RollbackTarget::Absent | RollbackTarget::Unknown => HASH_BYTES,
         };
-        let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);
+        let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES + KEY_NUMBER_BYTES);
         MEMBER_OVERHEAD_BYTES + id_bytes(id) + content + good + restarted
     }
 }
@@ -168,7 +170,7 @@ impl Engine {
             );
             return Some(Reason::Oversized(first.clone(), why.into()));
         }
-        let taken = self.rollouts.fixed_bytes;
+        let taken = self.rollouts.ledger.fixed_bytes();
         (taken + bytes > MAX_RECORD_BYTES).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
             let why = format!(

@@ -70,6 +70,8 @@ pub(crate) struct SourceState {
     pub refused: Vec<Diagnostic>,
     /// The warnings about what was rendered of it.
     pub(in crate::engine) warnings: Vec<Diagnostic>,
+    /// The kinds that the server listed for its renders; none where they depend on no list.
+    pub(in crate::engine) rendered_kinds: Option<Arc<BTreeSet<GroupKind>>>,
     /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
     /// Confirmed deletions that are to be written down.
@@ -113,6 +115,7 @@ impl SourceState {
             unrendered: Arc::default(),
             refused: Vec::new(),
             warnings: Vec::new(),
+            rendered_kinds: None,
             inventory: None,
             pending_confirmations: BTreeSet::new(),
             withdrawn_confirmations: BTreeSet::new(),
@@ -206,4 +209,7 @@ pub(crate) struct SourceReading {
     /// The warnings about what was rendered.
     #[serde(skip)]
     pub warnings: Vec<Diagnostic>,
+    /// The kinds that the server listed for its renders; none where they depend on no list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_kinds: Option<Arc<BTreeSet<GroupKind>>>,
 }

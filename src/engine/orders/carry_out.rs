@@ -256,7 +256,7 @@ impl Engine {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
-        let ledger = self.rollouts.ledger.as_ref();
+        let ledger = self.rollouts.ledger.latest();
         let recorded =
             ledger.and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id)).cloned();
         let waiting = waits.then(|| self.build_unit(source, id));

@@ -292,7 +292,7 @@ impl Engine {
     pub(in crate::engine) fn can_carry_out(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some()
-            && self.rollouts.ledger.is_some()
+            && self.rollouts.ledger.latest().is_some()
             && state.inventory.is_some()
             && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))
     }

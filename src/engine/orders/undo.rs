@@ -86,8 +86,9 @@ impl Engine {
     pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let inventory_id = &self.sources.inventory_ids()[source];
         let of_source = |unit: &&ReleaseUnit| unit.inventory_id == *inventory_id;
-        let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
-        let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
+        let history =
+            self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.history).filter(of_source);
+        let releasing = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.units);
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
         let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
@@ -113,7 +114,7 @@ impl Engine {
                 && readable
                 && member.is_some_and(|member| shows(id, member))
         };
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         if let Some(unit) = ledger.units.iter().find(brought) {
             return Some(unit.clone());
         }

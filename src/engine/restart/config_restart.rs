@@ -376,8 +376,8 @@ impl Engine {
     }
 
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
-    /// force now.
-    pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
+    /// force now. With the number of its key.
+    pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<(u32, ContentHash)> {
         let brought = |source: &SourceState, id: &ObjectId| match source.manifests.desired_state(id) {
             Some(DesiredState::Object(desired)) => desired.set_config_data().is_some(),
             Some(DesiredState::Unusable(_)) => true,
@@ -387,7 +387,7 @@ impl Engine {
         let used = desired.restart_references()?.iter().filter(|used| !is_brought(used));
         let used: Result<_, MissingConfig> =
             used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Target)?))).collect();
-        Some(self.hash_data(&used.ok()?).ok()?.1)
+        self.hash_data(&used.ok()?).ok()
     }
 
     /// Returns which data the pods of a member of a unit are started with.
@@ -397,18 +397,21 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<ConfigRestart> {
         let (_, desired) = self.entry(id)?.target_content()?;
-        let foreign = self.foreign_config(desired)?;
+        let (key, foreign) = self.foreign_config(desired)?;
         let live = self.live_object(id);
-        let data = self.start_stamp(source, desired, live)?.data;
-        let before = live.and_then(LiveObject::shown_config_stamp).map(|started| started.data);
-        Some(ConfigRestart { data, foreign, before })
+        let stamp = self.start_stamp(source, desired, live)?;
+        let before = live.and_then(LiveObject::shown_config_stamp);
+        let before = before.filter(|started| started.key == stamp.key).map(|started| started.data);
+        // Data that are not known now stay as they are shown, maybe under an earlier key.
+        let key = Some(key).filter(|key| *key == stamp.key);
+        Some(ConfigRestart { key, data: stamp.data, foreign, before })
     }
 
     /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
     /// are started with.
     pub(in crate::engine) fn is_member_shown(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let data = self.live_object(id).and_then(LiveObject::shown_config_stamp).map(|started| started.data);
-        let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
+        let shown = self.live_object(id).and_then(LiveObject::shown_config_stamp);
+        let same = member.restarted.is_none_or(|restarted| restarted.is_shown_by(shown));
         same && member.content.is_some_and(|content| self.is_showing(id, content))
     }
 
@@ -439,7 +442,7 @@ impl Engine {
         !uses.is_empty()
             && self.has_rollback_target(id)
             && at_rest
-            && !self.rollouts.requests_by_id.contains_key(id)
+            && !self.rollouts.slot_requests.contains(id)
     }
 
     /// Returns whether the content of a member is what it was before.

@@ -186,6 +186,9 @@ pub(crate) struct SlotRequest {
     pub source: SourceId,
     /// The number of pods beyond the unavailable ones that the write may take down at a time.
     pub additional_unavailable: u32,
+    /// The number of pods that it may have unavailable at a time once it has started, those that are
+    /// unavailable already among them.
+    pub reserved: u32,
 }
 
 /// Indicates whether a workload holds one of the slots.
@@ -394,9 +397,9 @@ impl<'a> BudgetAccounts<'a> {
             if bound.scope.is_applicable_to(&request.id, Some(request.source)) {
                 used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
-                // may take down.
+                // may take down, and takes the larger reservation in place of that.
                 let more = if holds {
-                    request.additional_unavailable.saturating_sub(away)
+                    request.reserved.saturating_sub(away)
                 } else {
                     request.additional_unavailable
                 };

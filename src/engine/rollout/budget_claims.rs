@@ -20,6 +20,7 @@ use crate::engine::rollout::budget::{
     grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::{DecisionMode, Engine};
@@ -38,7 +39,7 @@ impl Engine {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Possible, ..apply.clone() };
             if let Some((request, claim)) = self.slot_request(id, &Action::Apply(apply)) {
-                self.request_slot(request, claim);
+                self.rollouts.slot_requests.insert(request, claim);
             }
             return decision;
         }
@@ -54,30 +55,30 @@ impl Engine {
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
         let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
-        self.request_slot(request, claim);
+        self.rollouts.slot_requests.insert(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
-        let has_unused_claim = self.rollouts.unused_claims.contains(id);
+        let has_unused_claim = self.rollouts.ledger.is_unused(id);
         if is_recorded && has_unused_claim {
-            self.rollouts.ended_claims.remove(id);
+            self.rollouts.ledger.reopen_claim(id);
         }
-        let holds =
-            is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ended_claims.contains(id)));
-        if holds && !self.rollouts.claims_to_write.contains(id) && self.rollouts.recovery.is_complete() {
+        let holds = is_recorded && (has_unused_claim || (!gave_back && !self.rollouts.ledger.is_ended(id)));
+        let is_to_be_written = self.rollouts.slot_requests.claims_to_write().contains(id);
+        if holds && !is_to_be_written && self.rollouts.ledger.recovery().is_complete() {
             return decision;
         }
-        if let Some(why) = self.rollouts.unreadable_reason.clone() {
-            self.rollouts.claims_to_write.remove(id);
+        if let Some(why) = self.rollouts.ledger.unreadable_reason().cloned() {
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return Decision::wait(Reason::RecordUnreadable(why));
         }
         if let Some(shortage) = self.slot_shortage(id) {
-            self.rollouts.claims_to_write.remove(id);
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return Decision::wait(Reason::Budget(shortage));
         }
         if holds || stands_for_rollout {
-            self.rollouts.claims_to_write.remove(id);
+            self.rollouts.slot_requests.drop_claim_to_write(id);
             return decision;
         }
-        self.rollouts.claims_to_write.insert(id.clone());
+        self.rollouts.slot_requests.add_claim_to_write(id);
         Decision::wait(Reason::Claiming)
     }
 
@@ -127,7 +128,8 @@ impl Engine {
             _ => return None,
         };
         let additional_unavailable = self.additional_unavailable(id, reserved);
-        let request = SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable };
+        let request =
+            SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable, reserved };
         Some((request, self.make_claim(source, content, reserved)))
     }
 
@@ -145,65 +147,44 @@ impl Engine {
 
     /// Returns how many of these pods are not unavailable already.
     pub(in crate::engine) fn additional_unavailable(&self, id: &ObjectId, lost: u32) -> u32 {
-        lost.saturating_sub(self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away))
-    }
-
-    fn request_slot(&mut self, request: SlotRequest, claim: RolloutClaim) {
-        let id = request.id.clone();
-        let new = self.rollouts.requests_by_id.insert(id.clone(), (request.clone(), claim.clone()));
-        if let Some((old, _)) = &new
-            && *old != request
-        {
-            self.rollouts.requests.remove(old);
-        }
-        if new.is_none_or(|(old, wanted)| old != request || wanted != claim) {
-            self.rollouts.requests.insert(request);
-            self.rollouts.claims_to_write.remove(&id);
-            self.rollouts.budget_stale = true;
-        }
+        lost.saturating_sub(self.rollouts.pod_counts.unavailable_of(id))
     }
 
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
-        let requested_key =
-            self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
+        let requested_key = self.rollouts.slot_requests.claim_of(id).map(|claim| claim.rollout_key);
         let recorded = self.own_claim(id).map(|claim| claim.rollout_key);
-        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
+        let counts = !self.rollouts.ledger.is_ended(id) || self.rollouts.ledger.is_unused(id);
         requested_key.is_some() && requested_key == recorded && counts
     }
 
     /// Returns the shortage of the budget for a request.
     fn slot_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
-        if self.rollouts.budget_stale {
-            self.divide_budget();
-        }
-        self.rollouts.slot_verdicts.get(id).cloned().flatten()
+        self.divide_budget();
+        self.rollouts.slot_requests.verdicts().get(id).cloned().flatten()
     }
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
-        if let Some((request, _)) = self.rollouts.requests_by_id.remove(id) {
-            self.rollouts.requests.remove(&request);
-            self.rollouts.claims_to_write.remove(id);
-            self.rollouts.unused_claims.remove(id);
-            self.rollouts.slot_verdicts.remove(id);
-            self.rollouts.budget_stale = true;
+        if self.rollouts.slot_requests.remove(id) {
+            self.rollouts.ledger.drop_unused_claim(id);
         }
     }
 
     /// Returns the budget's answer to each request.
     pub(in crate::engine) fn slot_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
-        if self.rollouts.requests.is_empty() {
+        if self.rollouts.slot_requests.is_empty() {
             return BTreeMap::new();
         }
-        if let Some(short) = self.rollouts.recovery_shortage() {
-            let requests = self.rollouts.requests.iter();
+        let recovery = self.rollouts.ledger.recovery();
+        if let Some(short) = self.rollouts.starts.now().and_then(|now| recovery.shortage(now)) {
+            let requests = self.rollouts.slot_requests.requests().iter();
             return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }
         let mut slot_verdicts = grant_slots(
-            &self.rollouts.requests,
+            self.rollouts.slot_requests.requests(),
             &self.loads(),
             &self.budget_bounds(),
-            self.rollouts.slow_start_limit,
+            self.rollouts.slot_requests.slow_start_limit(),
         );
         self.add_hidden_reasons(&mut slot_verdicts);
         self.add_holders(&mut slot_verdicts);
@@ -238,7 +219,7 @@ impl Engine {
             }
         };
         for (number, source) in self.source_ids().zip(self.sources.states()) {
-            let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
+            let pods = rollouts.pod_counts.pods_of(number);
             let scope = BudgetScope::Source(number, source.declared.name.clone());
             let of_it = |start: &RolloutStart| start.inventory_id == source.declared.inventory_id;
             bounds.push(narrowed(scope, &source.declared.budget, pods, &of_it));
@@ -254,9 +235,9 @@ impl Engine {
     /// Records that a write is on its way: it holds its slot from now on.
     pub(in crate::engine) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.clear_memo();
-        self.rollouts.writes_in_flight.insert(id.clone());
+        self.rollouts.writes_in_flight.begin(id);
         if is_workload(id) && matches!(action, Action::Apply(_)) {
-            self.rollouts.recovery.remember_workload();
+            self.rollouts.ledger.remember_workload();
         }
         let takes = match action {
             Action::Apply(apply) => apply.restarts == RestartRisk::Possible,
@@ -266,9 +247,9 @@ impl Engine {
         if !takes {
             return;
         }
-        let claim = self.rollouts.requests_by_id.get(id).map(|(_, claim)| claim.clone());
+        let claim = self.rollouts.slot_requests.claim_of(id).cloned();
         self.withdraw(id);
-        self.rollouts.ended_claims.remove(id);
+        self.rollouts.ledger.reopen_claim(id);
         let claim = claim.or_else(|| self.own_claim(id).cloned());
         let reserved = claim.as_ref().map_or(0, |claim| claim.additional_unavailable);
         let health = self.live_object(id).map(|live| &live.health);
@@ -276,7 +257,11 @@ impl Engine {
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, claim, None);
-        rollout.earlier_failure = earlier_failure;
+        if matches!(action, Action::Delete(..)) {
+            rollout.method = RolloutMethod::Recreate;
+        } else {
+            rollout.earlier_failure = earlier_failure;
+        }
         let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
         if before.as_ref().is_some_and(|before| {
@@ -287,37 +272,33 @@ impl Engine {
         rollout.replaced = before.map(Box::new);
         self.continue_rollout(id, action, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(in crate::engine) fn set_ledger(&mut self, ledger: RolloutLedger) {
         self.clear_memo();
-        let ledger = self.rollouts.restore_lost(ledger);
+        let ledger = self.rollouts.ledger.restore_lost(ledger, &self.rollouts.starts);
         let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
-        self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
-        self.rollouts.unused_claims.retain(|id| ledger.claims.contains_key(id));
-        let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
+        self.rollouts.ledger.retain_claims_of(&ledger);
+        let known = self.rollouts.ledger.latest().map(|known| &known.units[..]).unwrap_or_default();
         let opened = ledger.units.iter().filter(|unit| ours(&unit.inventory_id) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
         let claims = ledger.claims.iter().filter(|(_, claim)| ours(&claim.inventory_id));
         let claims: Vec<(ObjectId, RolloutClaim)> =
             claims.map(|(id, claim)| (id.clone(), claim.clone())).collect();
         // This may be the answer to a call from before their requests, so they ask again.
-        let waiting = std::mem::take(&mut self.rollouts.units_to_record).into_values().flatten();
-        self.objects.wakes.mark_each(waiting);
+        self.objects.wakes.mark_each(self.rollouts.units.take_waiting());
         let transferring = self.rollouts.transfers.note_answer(|id| self.objects.entries.contains_key(id));
         self.objects.wakes.mark_each(transferring);
-        self.rollouts.saving = false;
         self.rollouts.starts.record_ledger(&ledger);
-        self.rollouts.forget_outdated_views(&ledger);
-        self.rollouts.fixed_bytes = ledger.bytes();
-        self.rollouts.ledger = Some(ledger);
+        self.rollouts.foreign_claims.forget_outdated_views(self.rollouts.ledger.latest(), &ledger);
+        self.rollouts.ledger.set(ledger);
         self.set_ledger_fault(None);
         self.unlock_ledger();
         self.orders.mark_stale();
         self.forget_authors();
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         for (id, claim) in &claims {
             self.adopt_transferred_claim(id, claim);
             if let Some(rollout) =
@@ -325,13 +306,9 @@ impl Engine {
             {
                 rollout.claim = Some(claim.clone());
             }
-            let slot_request = self
-                .rollouts
-                .requests_by_id
-                .get(id)
-                .is_some_and(|(_, slot_request)| slot_request.rollout_key == claim.rollout_key);
-            if slot_request {
-                self.rollouts.claims_to_write.remove(id);
+            let requested = self.rollouts.slot_requests.claim_of(id);
+            if requested.is_some_and(|requested| requested.rollout_key == claim.rollout_key) {
+                self.rollouts.slot_requests.drop_claim_to_write(id);
                 self.note_unused_claim(id);
                 self.mark_dirty(id);
             }
@@ -351,27 +328,26 @@ impl Engine {
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
     fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
-        if self.rollouts.unreadable_reason != unreadable {
-            self.rollouts.unreadable_reason = unreadable;
-            self.objects.wakes.mark_each(self.rollouts.requests_by_id.keys().cloned());
+        if self.rollouts.ledger.unreadable_reason() != unreadable.as_ref() {
+            self.rollouts.ledger.set_unreadable_reason(unreadable);
+            self.objects.wakes.mark_each(self.rollouts.slot_requests.ids().cloned());
         }
     }
 
     /// Gives a workload its slot, where its claim was written together with a start. That may be
     /// the second start of one rollout.
     fn note_unused_claim(&mut self, id: &ObjectId) {
-        let Some(ledger) = &self.rollouts.ledger else { return };
+        let Some(ledger) = self.rollouts.ledger.latest() else { return };
         if self.rollouts.starts.try_take_newest(ledger, id) {
-            self.rollouts.unused_claims.insert(id.clone());
-            self.rollouts.budget_stale = true;
+            self.rollouts.ledger.add_unused_claim(id);
+            self.rollouts.slot_requests.mark_stale();
         }
     }
 
     /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
     /// [`Engine::set_ledger`] is called again nobody knows its content.
     pub(in crate::engine) fn note_ledger_write(&mut self, next: &RolloutLedger) {
-        self.rollouts.saving = true;
-        self.rollouts.note_write(next);
+        self.rollouts.ledger.begin_write(next);
         self.note_ledger_call();
     }
 
@@ -394,18 +370,17 @@ impl Engine {
 
     /// Returns the ledger as it should be, where it is not so; `mod.rs` has the states of claims.
     pub(in crate::engine) fn next_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let mut next = ledger.clone();
         let ours = |inventory_id: &Arc<str>| self.sources.inventory_ids().contains(inventory_id);
         next.claims.retain(|id, claim| {
-            if self.rollouts.retired_inventories.contains(&claim.inventory_id) {
+            if self.rollouts.foreign_claims.is_retired(&claim.inventory_id) {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.inventory_id)
                 || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::Taken)
                 || self.is_claimed(id)
-                || (!self.rollouts.ended_claims.contains(id)
-                    && self.is_takeover_pending(id, &claim.inventory_id))
+                || (!self.rollouts.ledger.is_ended(id) && self.is_takeover_pending(id, &claim.inventory_id))
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.min_resource_version.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
@@ -416,8 +391,7 @@ impl Engine {
         self.record_retried_units(&mut next);
         self.record_inherited_failures(&mut next);
         for (id, rollout) in &self.rollouts.in_flight {
-            let requested_key =
-                self.rollouts.requests_by_id.get(id).map(|(_, requested_key)| requested_key.rollout_key);
+            let requested_key = self.rollouts.slot_requests.claim_of(id).map(|claim| claim.rollout_key);
             let newer = requested_key.is_some()
                 && ledger.claims.get(id).map(|claim| claim.rollout_key) == requested_key;
             let is_kept =
@@ -427,17 +401,13 @@ impl Engine {
             }
         }
         self.record_requested_units(&mut next);
-        let slot_verdicts =
-            if self.rollouts.claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let claims_to_write = self.rollouts.slot_requests.claims_to_write();
+        let slot_verdicts = if claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
         let allowed = |id: &&ObjectId| matches!(slot_verdicts.get(*id), Some(None));
-        let held = if self.rollouts.claims_to_write.is_empty() {
-            BTreeSet::new()
-        } else {
-            self.workloads_in_flight()
-        };
+        let held = if claims_to_write.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
-        for id in self.rollouts.claims_to_write.iter().filter(allowed) {
-            let Some((request, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
+        for id in claims_to_write.iter().filter(allowed) {
+            let Some((request, claim)) = self.rollouts.slot_requests.get(id) else { continue };
             if request.priority == SlotPriority::NewContent {
                 let unit = self.build_unit(request.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
@@ -450,10 +420,10 @@ impl Engine {
                 begun.push((id.clone(), claim.inventory_id.clone()));
             }
         }
-        if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_complete() {
+        if next == *ledger && begun.is_empty() && self.rollouts.ledger.recovery().is_complete() {
             return None;
         }
-        self.rollouts.begin(&mut next);
+        self.rollouts.ledger.recovery().begin(&mut next, &self.rollouts.starts);
         self.rollouts.starts.write(&mut next, begun);
         self.record_authors(&mut next);
         let tallies = self.tallies(&next);
@@ -464,7 +434,7 @@ impl Engine {
 impl Engine {
     /// Records the units that something waits for, though nothing of them asks for a claim.
     fn record_requested_units(&self, next: &mut RolloutLedger) {
-        for (source, id) in self.rollouts.units_to_record.keys() {
+        for (source, id) in self.rollouts.units.units_to_record().keys() {
             let unit = self.build_unit(*source, id);
             if !unit.members.is_empty()
                 && self.are_members_known(&unit)
@@ -486,9 +456,9 @@ impl Engine {
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
     pub(in crate::engine) fn last_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let mut next = ledger.clone();
-        let holder = &self.rollouts.holder;
+        let holder = self.rollouts.ledger.holder();
         let is_done = |id: &ObjectId| {
             let replica_status = self.informer_object(id).and_then(|live| live.replica_status);
             let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.min_resource_version);
@@ -501,10 +471,10 @@ impl Engine {
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
             claim.holder_exited = true;
         }
-        if next == *ledger && self.rollouts.recovery.is_complete() {
+        if next == *ledger && self.rollouts.ledger.recovery().is_complete() {
             return None;
         }
-        self.rollouts.begin(&mut next);
+        self.rollouts.ledger.recovery().begin(&mut next, &self.rollouts.starts);
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
     }

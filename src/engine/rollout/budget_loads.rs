@@ -4,34 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::engine::decide::decision::ReplicaOwner;
-use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
-use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{
     BudgetNarrowing, LiveObject, OnFailure, ReplicaStatus, RolloutClaim, WorkloadLoad, is_workload,
 };
 use crate::object::ObjectId;
-
-impl Rollouts {
-    /// Has the budget divided again, as the load on it may have changed.
-    pub(in crate::engine) fn mark_budget_stale(&mut self) {
-        self.budget_stale = true;
-    }
-
-    /// Records that the write of an object was answered. Returns whether an informer has ceased to
-    /// show it meanwhile.
-    pub(in crate::engine) fn end_write(&mut self, id: &ObjectId) -> bool {
-        self.writes_in_flight.remove(id);
-        self.unshown_in_flight.remove(id)
-    }
-
-    /// Forgets the progress of a rollout whose workload is gone.
-    pub(in crate::engine) fn forget_interrupted(&mut self, id: &ObjectId) {
-        self.interrupted.remove(id);
-    }
-}
 
 impl Engine {
     /// Returns the workloads that hold a slot: those that roll or were released to, and those that
@@ -47,7 +26,7 @@ impl Engine {
         let rollout = self.rollouts.in_flight.get(id);
         let has_slot = rollout.is_some_and(|rollout| rollout.slot == BudgetSlot::Taken);
         // A write in flight may take the claim back.
-        has_slot && !self.rollouts.saving && self.own_claim(id) == Some(claim)
+        has_slot && !self.rollouts.ledger.is_saving() && self.own_claim(id) == Some(claim)
     }
 
     /// Returns the load on the budget now, whoever serves it.
@@ -58,9 +37,9 @@ impl Engine {
     /// Returns the load that this process sees, with the claims.
     pub(in crate::engine) fn observed_loads(&self) -> Vec<WorkloadLoad> {
         let rollouts = &self.rollouts;
-        let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
+        let away = |id: &ObjectId| rollouts.pod_counts.unavailable_of(id);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.unused_claims.contains(id))?;
+            let claims = rollouts.ledger.latest().filter(|_| rollouts.ledger.is_unused(id))?;
             claims.claims.get(id).map(|claim| claim.additional_unavailable)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
@@ -69,17 +48,18 @@ impl Engine {
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            slot: if rollouts.unused_claims.contains(id) { BudgetSlot::Taken } else { rollout.slot },
+            slot: if rollouts.ledger.is_unused(id) { BudgetSlot::Taken } else { rollout.slot },
             unavailable: away(id).max(rollout.additional_unavailable).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
         let claims: Vec<WorkloadLoad> = rollouts
             .ledger
-            .iter()
+            .latest()
+            .into_iter()
             .flat_map(|ledger| &ledger.claims)
             .filter(|(id, _)| !rollouts.in_flight.contains_key(*id))
-            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.unused_claims.contains(*id))
+            .filter(|(id, _)| !rollouts.ledger.is_ended(id) || rollouts.ledger.is_unused(id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let slot = if counts { BudgetSlot::Taken } else { BudgetSlot::None };
@@ -90,7 +70,8 @@ impl Engine {
                 (counts || pods > 0).then_some(load)
             })
             .collect();
-        let others = rollouts.unavailable.iter().filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
+        let others = rollouts.pod_counts.unavailable().iter();
+        let others = others.filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
         let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
         let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
@@ -107,38 +88,21 @@ impl Engine {
         if !is_workload(id) {
             return;
         }
-        let (was, is) = (self.rollouts.counted.get(id).copied(), self.current_count(id));
+        let (was, is) = (self.rollouts.pod_counts.load_of(id), self.current_count(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
             self.register_live_rollout(id);
             return;
         }
-        match is {
-            Some(counted) => drop(self.rollouts.counted.insert(id.clone(), counted)),
-            None => drop(self.rollouts.counted.remove(id)),
-        }
-        if let Some(counted) = was {
-            self.count_pods(id, counted.source, counted.pods, 0);
-        }
-        if let Some(counted) = is {
-            self.count_pods(id, counted.source, 0, counted.pods);
-        }
-        match is.map(|counted| (counted.source, counted.unavailable())) {
-            Some((source, away)) if away > 0 => {
-                self.rollouts.unavailable.insert(id.clone(), (source, away));
-            }
-            _ => {
-                self.rollouts.unavailable.remove(id);
-            }
-        }
-        self.rollouts.budget_stale = true;
+        self.rollouts.pod_counts.set_load(id, is);
+        self.rollouts.slot_requests.mark_stale();
         self.register_live_rollout(id);
     }
 
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
-        let before = self.rollouts.counted.get(id).copied();
+        let before = self.rollouts.pod_counts.load_of(id);
         Some(CountedLoad::new(source, live.replica_status?, live.overlay, self.count_origin(id), before))
     }
 
@@ -185,18 +149,6 @@ impl Engine {
         self.wanting_source(id).is_some() || self.inventory_source(live).is_some()
     }
 
-    fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
-        let recount = |count: &mut u32| *count = count.saturating_sub(before).saturating_add(now);
-        recount(self.rollouts.pods.entry(source).or_default());
-        if let Some(namespace) = id.namespace() {
-            let spaces = self.rollouts.pods_in.entry(source).or_default();
-            match spaces.get_mut(namespace) {
-                Some(count) => recount(count),
-                None => drop(spaces.insert(namespace.into(), now)),
-            }
-        }
-    }
-
     pub(in crate::engine) fn budget_overrides(
         &self,
         id: &ObjectId,
@@ -209,18 +161,17 @@ impl Engine {
     /// Wakes the workloads that the budget allows to start, or whose reason to wait is another one
     /// now.
     pub(in crate::engine) fn divide_budget(&mut self) {
-        if !std::mem::take(&mut self.rollouts.budget_stale) {
+        if !self.rollouts.slot_requests.take_stale_mark() {
             return;
         }
-        self.rollouts.queue_dirty = true;
+        self.rollouts.queue.mark_dirty();
         let slot_verdicts = self.slot_answers();
-        let before = std::mem::replace(&mut self.rollouts.slot_verdicts, slot_verdicts);
+        let before = self.rollouts.slot_requests.replace_verdicts(slot_verdicts);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.objects
-            .wakes
-            .mark_each(self.rollouts.slot_verdicts.iter().filter(changed).map(|(id, _)| id.clone()));
+        let changed = self.rollouts.slot_requests.verdicts().iter().filter(changed);
+        self.objects.wakes.mark_each(changed.map(|(id, _)| id.clone()));
     }
 }
 
@@ -255,7 +206,7 @@ impl Engine {
                 (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
                 workloads,
             ),
-            window: rollouts.slow_start_limit,
+            window: rollouts.slot_requests.slow_start_limit(),
             unavailable: (
                 loads
                     .iter()
@@ -265,7 +216,7 @@ impl Engine {
             ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
             on_failure: rollouts.budget.on_failure,
-            known: rollouts.ledger.is_some(),
+            known: rollouts.ledger.latest().is_some(),
         }
     }
 

@@ -230,16 +230,15 @@ impl Engine {
         away.sort_by(|(id, pods), (other, others)| others.cmp(pods).then_with(|| id.cmp(other)));
         let rest = away.iter().skip(MAX_NAMED_WORKLOADS).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
         away.truncate(MAX_NAMED_WORKLOADS);
-        let spaces = self.rollouts.pods_in.get(&source);
         let narrowed = self.rollouts.budget.namespaces.keys();
         let pods_in = narrowed.filter_map(|name| {
-            let pods = *spaces?.get(name)?;
+            let pods = self.rollouts.pod_counts.pods_of_in(source, name);
             (pods > 0).then(|| (name.clone(), pods))
         });
         BudgetTally {
             inventory_id: self.sources.inventory_ids()[source].clone(),
             name: self.sources[source].declared.name.clone(),
-            pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
+            pods: self.rollouts.pod_counts.pods_of(source),
             pods_in: pods_in.collect(),
             unavailable: away.into_iter().collect(),
             rest,
@@ -278,7 +277,7 @@ impl Engine {
 
     /// Returns whether what this process has published is to be published again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
-        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
+        let Some((ledger, now)) = self.rollouts.ledger.latest().zip(self.now_in_seconds()) else {
             return false;
         };
         let is_old =
@@ -314,11 +313,11 @@ impl Engine {
     pub(in crate::engine) fn foreign_tallies(
         &self,
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
-        let tallies = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
+        let tallies = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.tallies);
         tallies.filter_map(|tally| {
             let source = self.source_of_inventory_id(&tally.inventory_id);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
-            (hidden && !self.rollouts.retired_inventories.contains(&tally.inventory_id))
+            (hidden && !self.rollouts.foreign_claims.is_retired(&tally.inventory_id))
                 .then_some((source, tally))
         })
     }
@@ -363,9 +362,9 @@ impl Engine {
     fn is_disproven_by_lookups(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_healthy = |id: &ObjectId| {
-            let observation = self.rollouts.foreign_unavailable.get(id);
+            let observation = self.rollouts.foreign_claims.unavailable_of(id);
             observation.is_some_and(|(at, seen)| {
-                *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
+                seen == 0 && now.saturating_duration_since(at) < READY_VIEW_VALIDITY
             })
         };
         !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_healthy)
@@ -373,7 +372,7 @@ impl Engine {
 
     /// Returns how many pods of the workloads of all sources of the cluster count.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
-        let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
+        let seen = |source: SourceId| self.rollouts.pod_counts.pods_of(source);
         let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen completely yet the larger number counts.
         let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
@@ -383,10 +382,9 @@ impl Engine {
 
     /// Does the same as [`Engine::pods_of_all`], of one namespace.
     pub(in crate::engine) fn pods_of_all_in(&self, name: &str) -> u32 {
-        let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
         let tallies = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let tallies = tallies.filter_map(|(_, tally)| tally.pods_in.get(name));
-        own.chain(tallies).copied().fold(0, u32::saturating_add)
+        tallies.copied().fold(self.rollouts.pod_counts.pods_in(name), u32::saturating_add)
     }
 
     /// Returns workloads of others with pods that are unavailable: whoever has reported that may
@@ -394,7 +392,7 @@ impl Engine {
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut workloads: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();
-        workloads.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
+        workloads.sort_by_key(|id| self.rollouts.foreign_claims.unavailable_of(id).map(|(at, _)| at));
         workloads.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
@@ -402,7 +400,7 @@ impl Engine {
     /// write waits for.
     pub(in crate::engine) fn is_waiting_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
-        !self.rollouts.requests.is_empty() && others()
+        !self.rollouts.slot_requests.is_empty() && others()
     }
 
     /// Returns whether other processes keep anything in the rollout ledger.
@@ -421,8 +419,8 @@ impl Engine {
         if let Some(published) = published {
             let seen =
                 live.and_then(|live| Some(unavailable_pods(live.replica_status?, live.overlay))).unwrap_or(0);
-            self.rollouts.foreign_unavailable.insert(id.clone(), (now, published.min(seen)));
-            self.rollouts.budget_stale = true;
+            self.rollouts.foreign_claims.set_unavailable(id, published.min(seen), now);
+            self.rollouts.slot_requests.mark_stale();
         }
     }
 
@@ -439,14 +437,14 @@ impl Engine {
 
     /// Returns who has claimed a workload, where that is another process.
     pub(in crate::engine) fn other_holder(&self, id: &ObjectId) -> Option<String> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
         Some(ledger.holder_words(claim))
     }
 
     /// Returns who else takes of the budget, in words; none where nobody does.
     fn other_holders_text(&self) -> Option<Arc<str>> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let claims = self.foreign_claims().filter(|(id, claim)| self.is_counted(id, claim));
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
@@ -459,7 +457,8 @@ impl Engine {
                 format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
             })
         });
-        let unread = self.rollouts.unreadable_claims_remedy.iter().map(ToString::to_string);
+        let remedy = self.rollouts.foreign_claims.unreadable_claims_remedy();
+        let unread = remedy.into_iter().map(ToString::to_string);
         let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
         (!all.is_empty()).then(|| all.join(", ").into())
     }
@@ -469,10 +468,10 @@ impl Rollouts {
     /// Returns how many pods are unavailable of a workload of others, of as many as they have
     /// reported.
     fn bound_foreign_unavailable(&self, id: &ObjectId, published: u32) -> u32 {
-        let Some((at, seen)) = self.foreign_unavailable.get(id) else { return published };
+        let Some((at, seen)) = self.foreign_claims.unavailable_of(id) else { return published };
         let fresh =
-            self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
-        if fresh && is_workload(id) { published.min(*seen) } else { published }
+            self.starts.now().is_some_and(|now| now.saturating_duration_since(at) < FOREIGN_VIEW_VALIDITY);
+        if fresh && is_workload(id) { published.min(seen) } else { published }
     }
 }
 

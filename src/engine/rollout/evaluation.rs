@@ -16,6 +16,7 @@ use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::progress::ProgressTracking;
+use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
@@ -33,8 +34,10 @@ pub(in crate::engine) enum RolloutVerdict {
     Done,
     /// It failed: the reason, and the objects whose Events say more.
     Failed(Arc<str>, Vec<Uid>),
-    /// Its write was never carried out, so there is none.
-    Unwritten,
+    /// Its write got no answer, and has not been shown in time.
+    Unanswered,
+    /// Its workload was deleted and is not created again: the reason.
+    NotRecreated(Arc<str>),
 }
 
 /// The part of a rollout that changes with what the cluster shows, and with the time.
@@ -92,10 +95,15 @@ impl Engine {
     ) -> RolloutEvaluation {
         let mut tracking = rollout.tracking();
         // Our write is not visible yet, or the workload is being made again.
-        let live = self
-            .live_object(id)
-            .filter(|live| rollout.min_resource_version.is_some_and(|written| live.rv >= written));
-        let Some(live) = live else { return tracking.with_verdict(self.evaluate_unshown(id, rollout, now)) };
+        let is_shown = |live: &&LiveObject| {
+            rollout.min_resource_version.is_some_and(|written| live.rv >= written)
+                && !(live.deleting && rollout.method == RolloutMethod::Recreate)
+        };
+        let Some(live) = self.live_object(id).filter(is_shown) else {
+            let recreation = self.evaluate_recreation(id, rollout, &mut tracking.progress, now);
+            let verdict = recreation.unwrap_or_else(|| self.evaluate_unshown(id, rollout, now));
+            return tracking.with_verdict(verdict);
+        };
         let Some(replica_status) = live.replica_status else {
             return tracking.with_verdict(RolloutVerdict::Done);
         };
@@ -229,7 +237,11 @@ impl Engine {
             _ if step.is_some() => {}
             WorkloadPhase::Settled => return RolloutCondition::Complete,
             // Nothing of it was ever up, so there is nothing to wait for.
-            WorkloadPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::NothingToWatch,
+            WorkloadPhase::FirstStart
+                if !self.is_in_unit(id) && rollout.method != RolloutMethod::Recreate =>
+            {
+                return RolloutCondition::NothingToWatch;
+            }
             // Somebody else's rollout is over with its last new pod.
             WorkloadPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::NothingToWatch,
             _ => {}
@@ -278,7 +290,7 @@ impl Engine {
         steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 
-    fn progress_timeout(&self, id: &ObjectId) -> Duration {
+    pub(in crate::engine) fn progress_timeout(&self, id: &ObjectId) -> Duration {
         let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }

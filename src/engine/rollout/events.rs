@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** what is reported here changes no decision.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{Authorship, ReplacementContent};
+use crate::engine::{Authorship, ReplacementContent, Uid};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of events that wait: in a single pass nobody takes them, and more are only
@@ -43,10 +44,41 @@ pub(crate) enum RolloutEventKind {
     Failed(Arc<str>),
 }
 
+/// The events of rollouts that were not reported yet.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct UnreportedEvents {
+    /// The events, in their order.
+    events: Vec<RolloutEvent>,
+    /// Workloads whose rollout has failed, and whose Events have not been asked for.
+    newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
+}
+
+impl UnreportedEvents {
+    /// Records that a rollout has failed, with the objects whose Events say more.
+    pub(in crate::engine) fn add_failed(&mut self, id: &ObjectId, event_subjects: Vec<Uid>) {
+        self.newly_failed.insert(id.clone(), event_subjects);
+    }
+
+    /// Takes the workloads whose rollout has just failed, each with the objects whose Events say
+    /// more.
+    pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+        std::mem::take(&mut self.newly_failed)
+    }
+}
+
+#[cfg(test)]
+impl UnreportedEvents {
+    /// Returns the workloads whose rollout has just failed.
+    pub(in crate::engine) fn newly_failed(&self) -> &BTreeMap<ObjectId, Vec<Uid>> {
+        &self.newly_failed
+    }
+}
+
 impl Engine {
     /// Takes the events since the last time, in their order.
     pub(in crate::engine) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
-        std::mem::take(&mut self.rollouts.events)
+        std::mem::take(&mut self.rollouts.unreported.events)
     }
 
     /// Notes an event of a rollout that was claimed for a source of ours: what others began, they
@@ -64,8 +96,8 @@ impl Engine {
         let content = claim.rollout_key;
         let rollback_cause = self.rollback_cause(id, content, &kind);
         let event = RolloutEvent { id: id.clone(), source, content, kind, rollback_cause };
-        if self.rollouts.events.len() < MAX_PENDING_ROLLOUT_EVENTS {
-            self.rollouts.events.push(event);
+        if self.rollouts.unreported.events.len() < MAX_PENDING_ROLLOUT_EVENTS {
+            self.rollouts.unreported.events.push(event);
         }
     }
 
@@ -93,7 +125,7 @@ impl Engine {
     pub(in crate::engine) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
         let recorded =
-            || self.rollouts.ledger.as_ref()?.author(&self.sources.inventory_ids()[source], revision);
+            || self.rollouts.ledger.latest()?.author(&self.sources.inventory_ids()[source], revision);
         pending_author.map(|(_, authored)| authored).or_else(recorded)
     }
 }

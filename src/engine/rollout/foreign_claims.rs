@@ -4,14 +4,13 @@
 //! So only the workload shows that a claim is spent. It has come to rest, or has made no progress
 //! for the deadline of a rollout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
-use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, ReplicaStatus, WorkloadPhase};
@@ -23,7 +22,7 @@ pub(crate) const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct ForeignWorkload {
+struct ForeignWorkload {
     claim: RolloutClaim,
     /// The time since which it has been seen at rest.
     rests: Option<Instant>,
@@ -34,16 +33,36 @@ pub(in crate::engine) struct ForeignWorkload {
     /// The reason for which it may not be read.
     hidden_reason: Option<Arc<str>>,
     /// Indicates whether it has rested for so long that the claim does not count any more.
-    pub(in crate::engine) is_spent: bool,
+    is_spent: bool,
 }
 
-impl Rollouts {
+/// The claims of others, by what is known of their workloads here.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct ForeignClaims {
+    /// Workloads of other daemons' claims.
+    foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
+    /// The ones among these that may not be read, until that was reported.
+    newly_hidden: Vec<ObjectId>,
+    /// Pods that were unavailable when a workload of others was last looked up, and when that was.
+    foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
+    /// The unreadable claims that count, and their remedy, in words.
+    unreadable_claims_remedy: Option<Arc<str>>,
+    /// Inventories of sources that this process served before, and that nobody is to serve any
+    /// more.
+    retired_inventories: BTreeSet<Arc<str>>,
+}
+
+impl ForeignClaims {
     /// Forgets the views of other daemons' workloads of which the next ledger says something newer.
     ///
     /// A claim may be written anew as it was before: for the next step, or for a repair. Then its
     /// start is all that tells the two apart.
-    pub(in crate::engine) fn forget_outdated_views(&mut self, next: &RolloutLedger) {
-        let before = self.ledger.as_ref();
+    pub(in crate::engine) fn forget_outdated_views(
+        &mut self,
+        before: Option<&RolloutLedger>,
+        next: &RolloutLedger,
+    ) {
         let is_known = |start: &RolloutStart| before.is_some_and(|before| before.starts.contains(start));
         let has_begun = |id: &ObjectId| next.starts.iter().any(|start| start.id == *id && !is_known(start));
         self.foreign_workloads
@@ -57,6 +76,36 @@ impl Rollouts {
         };
         self.foreign_unavailable.retain(|id, _| is_valid(id));
     }
+
+    /// Returns the workload of a claim, as it was last seen under it.
+    fn workload_of(&self, id: &ObjectId, claim: &RolloutClaim) -> Option<&ForeignWorkload> {
+        self.foreign_workloads.get(id).filter(|known| known.claim == *claim)
+    }
+
+    /// Takes the workloads that may not be read, as far as that was not reported.
+    pub(in crate::engine) fn take_newly_hidden(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.newly_hidden)
+    }
+
+    /// Records how many pods of a workload a lookup has shown as unavailable.
+    pub(in crate::engine) fn set_unavailable(&mut self, id: &ObjectId, pods: u32, now: Instant) {
+        self.foreign_unavailable.insert(id.clone(), (now, pods));
+    }
+
+    /// Returns when a workload was last looked up, and how many pods were unavailable then.
+    pub(in crate::engine) fn unavailable_of(&self, id: &ObjectId) -> Option<(Instant, u32)> {
+        self.foreign_unavailable.get(id).copied()
+    }
+
+    /// Returns the unreadable claims that count, and their remedy, in words.
+    pub(in crate::engine) fn unreadable_claims_remedy(&self) -> Option<&Arc<str>> {
+        self.unreadable_claims_remedy.as_ref()
+    }
+
+    /// Returns whether nobody is to serve the source of an inventory any more.
+    pub(in crate::engine) fn is_retired(&self, inventory_id: &Arc<str>) -> bool {
+        self.retired_inventories.contains(inventory_id)
+    }
 }
 
 impl Engine {
@@ -64,29 +113,27 @@ impl Engine {
     /// any more. Nothing of it waits, and its claims are taken back once their workloads have
     /// rested.
     pub(in crate::engine) fn retire(&mut self, inventory_id: Arc<str>) {
-        self.rollouts.retired_inventories.insert(inventory_id);
-        self.rollouts.queue_dirty = true;
+        self.rollouts.foreign_claims.retired_inventories.insert(inventory_id);
+        self.rollouts.queue.mark_dirty();
     }
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
     pub(in crate::engine) fn is_responsible_for(&self, inventory_id: &Arc<str>) -> bool {
         self.sources.inventory_ids().contains(inventory_id)
-            || self.rollouts.retired_inventories.contains(inventory_id)
+            || self.rollouts.foreign_claims.is_retired(inventory_id)
     }
 
     /// Returns the workloads to look up for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
     pub(in crate::engine) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters = |claim: &RolloutClaim| {
-            !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
+            !self.rollouts.slot_requests.is_empty() || self.is_responsible_for(&claim.inventory_id)
         };
         let open = self.foreign_claims().filter(|(id, claim)| {
-            matters(claim)
-                && !self.rollouts.in_flight.contains_key(*id)
-                && !self.rollouts.ended_claims.contains(*id)
+            matters(claim) && !self.rollouts.in_flight.contains_key(*id) && !self.rollouts.ledger.is_ended(id)
         });
         let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
-        if !self.rollouts.requests.is_empty() {
+        if !self.rollouts.slot_requests.is_empty() {
             let away = self.foreign_unavailable().filter(|id| !ids.contains(id)).cloned();
             ids.extend(away.collect::<Vec<_>>());
         }
@@ -96,10 +143,10 @@ impl Engine {
     /// Returns the claims of other processes: of other sources, and of processes that serve the
     /// same sources or did before.
     pub(in crate::engine) fn foreign_claims(&self) -> impl Iterator<Item = (&ObjectId, &RolloutClaim)> {
-        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.claims);
+        let claims = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.claims);
         claims.filter(|(_, claim)| {
             !self.sources.inventory_ids().contains(&claim.inventory_id)
-                || claim.holder != self.rollouts.holder
+                || claim.holder != *self.rollouts.ledger.holder()
         })
     }
 
@@ -107,8 +154,8 @@ impl Engine {
     /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
     /// rested, it is.
     pub(in crate::engine) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        claim.holder != self.rollouts.holder
-            && !self.rollouts.ended_claims.contains(id)
+        claim.holder != *self.rollouts.ledger.holder()
+            && !self.rollouts.ledger.is_ended(id)
             && self.is_counted(id, claim)
     }
 
@@ -131,7 +178,8 @@ impl Engine {
             replica_status.map(|replica_status| replica_status.phase),
             None | Some(WorkloadPhase::Settled)
         );
-        let known = self.rollouts.foreign_workloads.remove(id).filter(|known| known.claim == claim);
+        let workloads = &mut self.rollouts.foreign_claims.foreign_workloads;
+        let known = workloads.remove(id).filter(|known| known.claim == claim);
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
         let same = known.and_then(|known| known.still).filter(|(before, _)| *before == replica_status);
         let still = same.map_or(now, |(_, since)| since);
@@ -148,11 +196,11 @@ impl Engine {
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((replica_status, still));
         let unavailable = live.map_or(0, |live| abandoned_pods(live, &claim));
-        self.rollouts.foreign_workloads.insert(
+        self.rollouts.foreign_claims.foreign_workloads.insert(
             id.clone(),
             ForeignWorkload { claim, rests, still, unavailable, hidden_reason: None, is_spent },
         );
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Records that the workload of another daemon's claim may not be read. The claim counts, which
@@ -163,11 +211,11 @@ impl Engine {
         else {
             return false;
         };
-        let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == claim);
+        let known = self.rollouts.foreign_claims.workload_of(id, &claim);
         if known.is_some_and(|known| known.is_spent || known.hidden_reason.as_ref() == Some(&why)) {
             return false;
         }
-        self.rollouts.foreign_workloads.insert(
+        self.rollouts.foreign_claims.foreign_workloads.insert(
             id.clone(),
             ForeignWorkload {
                 claim,
@@ -178,14 +226,14 @@ impl Engine {
                 is_spent: false,
             },
         );
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         true
     }
 
     /// Does the same as [`Engine::insert_hidden_workload`], and keeps what is new of it.
     pub(in crate::engine) fn record_hidden_workload(&mut self, id: ObjectId, why: Arc<str>) {
         if self.insert_hidden_workload(&id, why) {
-            self.rollouts.newly_hidden.push(id);
+            self.rollouts.foreign_claims.newly_hidden.push(id);
         }
     }
 
@@ -196,7 +244,7 @@ impl Engine {
         slot_verdicts: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
     ) {
         let hidden = |(id, claim): (&ObjectId, &RolloutClaim)| {
-            let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim)?;
+            let known = self.rollouts.foreign_claims.workload_of(id, claim)?;
             Some((id.clone(), known.hidden_reason.clone()?))
         };
         let Some((id, why)) = self.foreign_claims().find_map(hidden) else { return };
@@ -208,8 +256,7 @@ impl Engine {
     /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody
     /// ends what it began.
     pub(in crate::engine) fn abandoned_unavailable(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
-        let known =
-            self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim && known.is_spent);
+        let known = self.rollouts.foreign_claims.workload_of(id, claim).filter(|known| known.is_spent);
         known.map_or(0, |known| known.unavailable)
     }
 
@@ -220,7 +267,7 @@ impl Engine {
         scope: &BudgetScope,
     ) -> impl Iterator<Item = &UnreadableClaim> {
         let counts = !matches!(scope, BudgetScope::Source(..));
-        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unreadable_claims);
+        let claims = self.rollouts.ledger.latest().into_iter().flat_map(|ledger| &ledger.unreadable_claims);
         claims.filter(move |_| counts)
     }
 
@@ -232,13 +279,16 @@ impl Engine {
     /// Takes over the reason for unreadable claims, and how to mend that; none where
     /// all can be read.
     pub(in crate::engine) fn explain_unread(&mut self, why: Option<Arc<str>>) {
-        self.rollouts.budget_stale |= self.rollouts.unreadable_claims_remedy != why;
-        self.rollouts.unreadable_claims_remedy = why;
+        let remedy = &mut self.rollouts.foreign_claims.unreadable_claims_remedy;
+        if *remedy != why {
+            *remedy = why;
+            self.rollouts.slot_requests.mark_stale();
+        }
     }
 
     /// Returns whether another daemon's claim counts.
     pub(in crate::engine) fn is_counted(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        let known = self.rollouts.foreign_workloads.get(id).filter(|known| known.claim == *claim);
+        let known = self.rollouts.foreign_claims.workload_of(id, claim);
         known.is_none_or(|known| !known.is_spent)
     }
 }

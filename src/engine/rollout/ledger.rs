@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::ContentRef;
 use crate::engine::facts::authors::AuthoredRevision;
 use crate::engine::rollout::budget_tally::BudgetTally;
 use crate::engine::rollout::queue::QueuedObject;
 use crate::engine::rollout::start_rate::RolloutStart;
+use crate::engine::{ConfigStamp, ContentRef};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The rollout ledger.
@@ -98,12 +98,34 @@ pub(crate) struct UnitMember {
 /// The data that a workload's pods are started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConfigRestart {
+    /// The number of the key under which all of them were hashed; none where nobody knows. Hashes
+    /// under different keys cannot be compared.
+    pub key: Option<u32>,
     /// The hash over all of them.
     pub data: ContentHash,
     /// The hash over those that are not from git.
     pub foreign: ContentHash,
     /// The hash over all that they were started with before; none where nobody knows.
     pub before: Option<ContentHash>,
+}
+
+impl ConfigRestart {
+    /// Returns whether data that are not from git are provably others than these.
+    pub(in crate::engine) fn is_foreign_changed(self, key: u32, foreign: ContentHash) -> bool {
+        self.key == Some(key) && self.foreign != foreign
+    }
+
+    /// Returns whether pods are started with these data. Data that were hashed under another key
+    /// are taken to be the same.
+    pub(crate) fn is_shown_by(self, shown: Option<ConfigStamp>) -> bool {
+        let is_other_key = |shown: ConfigStamp| self.key.is_some_and(|key| key != shown.key);
+        shown.is_some_and(|shown| shown.data == self.data || is_other_key(shown))
+    }
+
+    /// Returns whether its hashes may be under the key of another one.
+    fn is_comparable_with(self, other: Self) -> bool {
+        self.key.is_none() || other.key.is_none() || self.key == other.key
+    }
 }
 
 /// The target of a rollback of one object: its last good content, its absence, or that nobody
@@ -146,7 +168,7 @@ impl UnitMember {
     fn inherit_from(&mut self, older: &Self) {
         self.rollback_target = older.rollback_target.clone();
         if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
-            newer.before = older.before;
+            newer.before = older.before.filter(|_| newer.is_comparable_with(older));
         }
     }
 }
@@ -239,7 +261,10 @@ mod tests {
         let hash = |text: &str| ContentHash::hash_bytes(text.as_bytes());
         let restart = |before: Option<&str>| {
             let (data, foreign) = (hash("data"), hash("foreign"));
-            Some(ConfigRestart { data, foreign, before: before.map(hash) })
+            Some(ConfigRestart { key: Some(1), data, foreign, before: before.map(hash) })
+        };
+        let under = |key: Option<u32>, restart: Option<ConfigRestart>| {
+            restart.map(|restart| ConfigRestart { key, ..restart })
         };
         let check = |newer: Option<ConfigRestart>, older: Option<ConfigRestart>, expected| {
             let member =
@@ -252,6 +277,8 @@ mod tests {
         check(restart(Some("2")), restart(None), restart(None));
         check(restart(Some("2")), None, restart(Some("2")));
         check(None, restart(Some("1")), None);
+        check(under(Some(2), restart(Some("2"))), restart(Some("1")), under(Some(2), restart(None)));
+        check(restart(Some("2")), under(None, restart(Some("1"))), restart(Some("1")));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use crate::engine::rollout::budget::BudgetShortage;
 use crate::engine::rollout::budget_tally::BudgetTally;
 use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
-use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
@@ -104,69 +104,70 @@ impl RolloutLedger {
     }
 }
 
-impl Rollouts {
+impl LedgerRecovery {
     /// Returns the ledger as read, with the claims of the former ledger that it has lost.
-    pub(in crate::engine) fn restore_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
-        let Some((now, wall)) = self.starts.clock() else { return read };
-        let is_answer =
-            self.recovery.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
-        self.recovery.absent = read.is_blank();
-        let before = self.ledger.as_ref();
+    pub(in crate::engine) fn restore_lost(
+        &mut self,
+        before: Option<&RolloutLedger>,
+        mut read: RolloutLedger,
+        starts: &StartHistory,
+    ) -> RolloutLedger {
+        let Some((now, wall)) = starts.clock() else { return read };
+        let is_answer = self.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
+        self.absent = read.is_blank();
         let is_same = match read.begun {
             Some(begun) => before.and_then(|before| before.begun) == Some(begun),
             // An older version says of none when it was begun.
-            None => !self.recovery.absent,
+            None => !self.absent,
         };
-        if is_answer || (is_same && !self.recovery.lacks) {
-            self.recovery.lacks = false;
+        if is_answer || (is_same && !self.lacks) {
+            self.lacks = false;
             return read;
         }
         let age = |begun: Timestamp| Duration::try_from(begun.duration_until(wall)).unwrap_or_default();
         if !is_same {
             let known = match (read.begun, before) {
-                (None, _) => self.recovery.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
+                (None, _) => self.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
                 (Some(_), Some(_)) => None,
                 (Some(begun), None) => now.checked_sub(age(begun)),
             };
             let since = known.unwrap_or(now);
-            (self.recovery.since, self.recovery.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
+            (self.since, self.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
         }
         if let Some(before) = before {
             let recorded = read.clone();
             read.recover(before);
-            self.recovery.lacks = read != recorded;
+            self.lacks = read != recorded;
         }
         read
     }
 
     /// Returns why nothing new is claimed; none where that may be.
-    pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
+    pub(in crate::engine) fn shortage(&self, now: Instant) -> Option<BudgetShortage> {
         // Not what is left of it: what is there is reported once.
-        self.recovery
-            .remaining_time(self.starts.now()?)
-            .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
+        self.remaining_time(now).map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
     }
 
     /// Returns when that is over.
-    pub(in crate::engine) fn recovery_end(&self, now: Instant) -> Option<Instant> {
-        self.recovery.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
+    pub(in crate::engine) fn end(&self, now: Instant) -> Option<Instant> {
+        self.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
     }
 
     /// Lets time pass, and returns whether something may be claimed from now on.
-    pub(in crate::engine) fn try_end_recovery(&mut self, now: Instant) -> bool {
-        self.recovery.due.take_if(|due| *due <= now).is_some()
+    pub(in crate::engine) fn try_end(&mut self, now: Instant) -> bool {
+        self.due.take_if(|due| *due <= now).is_some()
     }
 
     /// Says in a ledger that is written where there was none, or an empty one, that it begins now.
-    pub(in crate::engine) fn begin(&self, ledger: &mut RolloutLedger) {
-        if let Some((_, wall)) = self.starts.clock().filter(|_| self.recovery.absent) {
+    pub(in crate::engine) fn begin(&self, ledger: &mut RolloutLedger, starts: &StartHistory) {
+        if let Some((_, wall)) = starts.clock().filter(|_| self.absent) {
             ledger.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
         }
     }
 
     /// Remembers what is about to be written.
     pub(in crate::engine) fn note_write(&mut self, ledger: &RolloutLedger) {
-        self.recovery.sent = Some((ledger.begun, ledger.claims.clone()));
+        self.sent = Some((ledger.begun, ledger.claims.clone()));
     }
 }
 
@@ -174,11 +175,11 @@ impl Engine {
     /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
     /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
     pub(in crate::engine) fn initial_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
-        let (is_needed, is_absent) = (self.rollouts.recovery.is_needed, self.rollouts.recovery.absent);
+        let ledger = self.rollouts.ledger.latest().filter(|ledger| ledger.begun.is_none())?;
+        let recovery = self.rollouts.ledger.recovery();
         let mut first = ledger.clone();
-        self.rollouts.begin(&mut first);
-        (is_needed && is_absent && first.begun.is_some()).then_some(first)
+        recovery.begin(&mut first, &self.rollouts.starts);
+        (recovery.is_needed && recovery.absent && first.begun.is_some()).then_some(first)
     }
 
     /// Returns whether anything would be lost with the rollout ledger: it is read again and again
@@ -188,7 +189,7 @@ impl Engine {
             ledger.claims.values().any(|claim| self.sources.inventory_ids().contains(&claim.inventory_id))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_unavailable_pods)
         };
-        !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
+        !self.rollouts.slot_requests.is_empty() || self.rollouts.ledger.latest().is_some_and(holds)
     }
 }
 

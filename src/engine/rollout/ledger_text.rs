@@ -26,6 +26,9 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision, truncate};
 /// writes are shorter. Anybody who may write the ConfigMap may write any other.
 const MAX_NAME_BYTES: usize = 256;
 
+/// The beginning of the word that has the number of a key.
+const KEY_PREFIX: &str = "key=";
+
 /// Returns a name as it is in the ledger, without what is too long.
 pub(in crate::engine) fn read_name(text: &str) -> Arc<str> {
     truncate(text, MAX_NAME_BYTES).into()
@@ -106,8 +109,8 @@ struct UnitMemberText {
     /// is its own.
     #[serde(default, rename = "goodInventory", skip_serializing_if = "Option::is_none")]
     good_inventory: Option<String>,
-    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>`; the
-    /// last where it is known.
+    /// `<hash of all data>@<hash of those that are not from git>@<hash of all data before>@key=<hex>`;
+    /// the last two where they are known. Older versions pass over the number of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restarted: Option<String>,
 }
@@ -250,9 +253,10 @@ impl UnitText {
                     RollbackTarget::FormerContent { inventory_id, .. } => Some(inventory_id.to_string()),
                     _ => None,
                 },
-                restarted: member.restarted.map(|ConfigRestart { data, foreign, before }| {
+                restarted: member.restarted.map(|ConfigRestart { key, data, foreign, before }| {
                     let before = before.map(|before| format!("@{before}")).unwrap_or_default();
-                    format!("{data}@{foreign}{before}")
+                    let key = key.map(|key| format!("@{KEY_PREFIX}{key:08x}")).unwrap_or_default();
+                    format!("{data}@{foreign}{before}{key}")
                 }),
             })
         };
@@ -289,9 +293,12 @@ impl UnitText {
             };
             let content = member.content.as_deref().map(|word| seals.read(word));
             let restarted = member.restarted.as_deref().and_then(|text| {
-                let mut hashes = text.split('@').map(ContentHash::parse);
+                let hashes = text.split('@').filter(|word| !word.starts_with(KEY_PREFIX));
+                let mut hashes = hashes.map(ContentHash::parse);
                 let (data, foreign) = (hashes.next()??, hashes.next()??);
-                Some(ConfigRestart { data, foreign, before: hashes.next().flatten() })
+                let key = text.split('@').find_map(|word| word.strip_prefix(KEY_PREFIX));
+                let key = key.and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                Some(ConfigRestart { key, data, foreign, before: hashes.next().flatten() })
             });
             Some((
                 parse_object_word(&member.object)?,
@@ -345,7 +352,7 @@ mod tests {
         };
         let moment = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let (data, foreign) = (release("data").hash, release("foreign").hash);
-        let stamp = ConfigRestart { data, foreign, before: Some(release("before").hash) };
+        let stamp = ConfigRestart { key: Some(26), data, foreign, before: Some(release("before").hash) };
         let restarted = UnitMember { restarted: Some(stamp), ..member(Some("new"), RollbackTarget::Absent) };
         let ledger = RolloutLedger {
             claims: [(
@@ -474,7 +481,11 @@ mod tests {
         check_target(Some(&word), Some("b-v1"), former);
         check_target(Some("x@r0"), None, RollbackTarget::Unknown);
         check_target(Some("x@r0"), Some("b-v1"), RollbackTarget::Unknown);
-        let restart = |before: Option<ContentHash>| Some(ConfigRestart { data: hash, foreign: hash, before });
+        let restart = |before: Option<ContentHash>| {
+            Some(ConfigRestart { key: None, data: hash, foreign: hash, before })
+        };
+        let under =
+            |key: u32, before| restart(before).map(|restart| ConfigRestart { key: Some(key), ..restart });
         let check_restart = |text: &str, expected: Option<ConfigRestart>| {
             let member = read(serde_json::json!({ "restarted": text }));
             assert_eq!(member.restarted, expected, "{text}");
@@ -482,6 +493,9 @@ mod tests {
         check_restart(&format!("{hash}@{hash}@{hash}"), restart(Some(hash)));
         check_restart(&format!("{hash}@{hash}"), restart(None));
         check_restart(&format!("{hash}@{hash}@x"), restart(None));
+        check_restart(&format!("{hash}@{hash}@{hash}@key=0000001a"), under(26, Some(hash)));
+        check_restart(&format!("{hash}@{hash}@key=0000001a"), under(26, None));
+        check_restart(&format!("{hash}@{hash}@{hash}@key=x"), restart(Some(hash)));
         check_restart(&format!("{hash}@x"), None);
         check_restart(&hash.to_string(), None);
         assert_eq!(read(serde_json::json!({"content": "x"})).content, Some(ContentHash::UNREADABLE));
@@ -491,7 +505,7 @@ mod tests {
     #[test]
     fn a_restart_of_unknown_data_before_is_read_as_it_is_written() {
         let (hash, seals) = (ContentHash::hash_bytes(b"a"), HashCiphers::default());
-        let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: None });
+        let restarted = Some(ConfigRestart { key: Some(u32::MAX), data: hash, foreign: hash, before: None });
         let member = UnitMember { content: Some(hash), rollback_target: RollbackTarget::Absent, restarted };
         let unit = ReleaseUnit {
             inventory_id: "a-v1".into(),

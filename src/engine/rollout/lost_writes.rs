@@ -3,7 +3,8 @@
 //!
 //! Such a write holds its slot, as it may have been carried out. The cluster shows that, or another
 //! try does. But it may not be tried again: git takes the content back, a person holds the object,
-//! or the API server refuses it by then. Nothing would ever show a write that was lost.
+//! or the API server refuses it by then. Nothing would ever show a write that was lost. Nor would
+//! anything newer show one that was carried out, and that the watch had shown before it failed.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,8 @@ use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
-/// The time after which a write without an answer that is not shown counts as never carried out. No
-/// API server works on a request for nearly as long.
+/// The time for which a write without an answer may still be carried out. No API server works on a
+/// request for nearly as long.
 pub(in crate::engine) const LOST_WRITE_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Engine {
@@ -49,18 +50,28 @@ impl Engine {
         }
         let is_shown = self.informer_object(id).is_some() && self.is_observable(id);
         if is_shown && !self.rollouts.writes_in_flight.contains(id) {
-            RolloutVerdict::Unwritten
+            RolloutVerdict::Unanswered
         } else {
             RolloutVerdict::InProgress(None)
         }
     }
 
-    /// Takes back the slot of a rollout whose write was never carried out. Whatever rolls there goes
-    /// on.
-    pub(in crate::engine) fn drop_unwritten_rollout(&mut self, id: &ObjectId) {
+    /// Ends the wait for a write that got no answer. A rollout whose content is there goes on from
+    /// what is shown: the watch was faster, or only a repair or a step was lost.
+    ///
+    /// Any other write was never carried out, and its slot is taken back. A rollout that goes on
+    /// there is not affected.
+    pub(in crate::engine) fn end_unanswered_write(&mut self, id: &ObjectId) {
+        let content = self.rollouts.in_flight.get(id).and_then(Rollout::content);
+        let is_there = content.is_some_and(|content| self.is_showing(id, content));
+        let shown = self.live_object(id).map(|live| live.rv).filter(|_| is_there);
+        if let (Some(rv), Some(rollout)) = (shown, self.rollouts.in_flight.get_mut(id)) {
+            (rollout.min_resource_version, rollout.unanswered_since) = (Some(rv), None);
+            return;
+        }
         self.rollouts.in_flight.remove(id);
         self.end_claim(id);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.register_live_rollout(id);
         self.note_object_change(id);
     }

@@ -1,6 +1,6 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 //!
-//! A workload is in one of these states, by the sets of `rollouts::Rollouts` that name it. The
+//! A workload is in one of these states, by the sets in `rollouts::Rollouts` that name it. The
 //! third column says what `Engine::next_ledger` makes of its claim:
 //!
 //! | state of the workload | sets | claim |
@@ -11,6 +11,7 @@
 //! | is claimed, not written | `requests_by_id`; `unused_claims` where it got a start | stays |
 //! | is being written | `in_flight` without a version, `writes_in_flight` | stays |
 //! | rolls out | `in_flight` with a slot | stays |
+//! | was deleted to be created again | the same, until it is complete | stays |
 //! | failed, goes back | the same; then `requests_by_id` for the rollback | becomes the rollback's |
 //! | failed and quarantined | `in_flight` without a slot | is taken out |
 //! | has a held step | `in_flight` without a slot | is taken out |
@@ -34,20 +35,26 @@ pub(super) mod events;
 pub(super) mod foreign_claims;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;
+pub(super) mod ledger_state;
 pub(super) mod ledger_text;
 pub(super) mod lost_writes;
 pub(super) mod overlay;
+pub(super) mod pod_counts;
 pub(super) mod pod_eviction;
 pub(super) mod pods;
 pub(super) mod progress;
 pub(super) mod queue;
+pub(super) mod recreation;
 pub(super) mod rollback;
 pub(super) mod rollouts;
 pub(super) mod scale_balance;
+pub(super) mod slot_requests;
 pub(super) mod start_rate;
 pub(super) mod step_annotations;
 pub(super) mod step_overlay;
+pub(super) mod step_tracking;
 pub(super) mod steps;
 pub(super) mod stuck_stateful_set;
 pub(super) mod unit_transfer;
 pub(super) mod units;
+pub(super) mod writes_in_flight;

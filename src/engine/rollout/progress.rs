@@ -4,6 +4,7 @@
 //! workload could keep its failing rollout, and its slot, for ever. So the part of the deadline
 //! that a rollout has used up goes over to the one that takes its place with the same content.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, ApplyPurpose};
@@ -28,6 +29,8 @@ pub(in crate::engine) struct ProgressTracking {
     shown_since: Option<Instant>,
     /// The time of its last evaluation.
     evaluated: Option<Instant>,
+    /// The time since which its workload is deleted and not there again.
+    missing_since: Option<Instant>,
 }
 
 /// Says whose pods a rollout is about.
@@ -43,7 +46,12 @@ impl ProgressTracking {
     /// Notes that the cluster shows the write.
     pub(in crate::engine) fn note_view(&mut self, now: Instant) {
         self.shown_since.get_or_insert(now);
-        self.evaluated = Some(now);
+        (self.evaluated, self.missing_since) = (Some(now), None);
+    }
+
+    /// Notes that its workload is deleted and not there again. Returns since when.
+    pub(in crate::engine) fn note_missing(&mut self, now: Instant) -> Instant {
+        *self.missing_since.get_or_insert(now)
     }
 
     /// Notes the numbers of its workload.
@@ -127,25 +135,39 @@ impl Rollout {
 
 /// The progress of a rollout whose workload is not seen at present, or is made again.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct InterruptedRollout {
+struct InterruptedRollout {
     content: ContentHash,
     progress: ProgressTracking,
+}
+
+/// The rollouts whose workload is not seen at present.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct InterruptedRollouts {
+    by_id: BTreeMap<ObjectId, InterruptedRollout>,
+}
+
+impl InterruptedRollouts {
+    /// Forgets the progress of a rollout whose workload is gone.
+    pub(in crate::engine) fn forget(&mut self, id: &ObjectId) {
+        self.by_id.remove(id);
+    }
 }
 
 impl Engine {
     /// Removes a rollout whose workload is not seen any more, and keeps its progress.
     pub(in crate::engine) fn interrupt_rollout(&mut self, id: &ObjectId) {
         let Some(rollout) = self.rollouts.in_flight.remove(id) else { return };
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         if let Some(content) = rollout.content().filter(|_| rollout.failed.is_none()) {
             let interrupted = InterruptedRollout { content, progress: rollout.progress };
-            self.rollouts.interrupted.insert(id.clone(), interrupted);
+            self.rollouts.interrupted.by_id.insert(id.clone(), interrupted);
         }
     }
 
     /// Lets a rollout go on from where the one before it was, where it is of the same content.
     pub(in crate::engine) fn resume_rollout(&mut self, id: &ObjectId, rollout: &mut Rollout) {
-        let Some(before) = self.rollouts.interrupted.remove(id) else { return };
+        let Some(before) = self.rollouts.interrupted.by_id.remove(id) else { return };
         if rollout.content() == Some(before.content) {
             rollout.progress = before.progress.continuation();
         }
@@ -163,7 +185,7 @@ impl Engine {
             _ => return,
         };
         let Some(before) = &rollout.replaced else { return self.resume_rollout(id, rollout) };
-        self.rollouts.interrupted.remove(id);
+        self.rollouts.interrupted.forget(id);
         let is_same = match purpose {
             ApplyPurpose::Repair => true,
             ApplyPurpose::Step | ApplyPurpose::Restart => false,

@@ -87,6 +87,36 @@ pub(crate) struct QueuePublication {
     pub(in crate::engine) due: Option<Instant>,
 }
 
+/// The rollout queue beside the requests to the budget, and its publication.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub(in crate::engine) struct QueueState {
+    /// The blockers of a rollout beside the budget.
+    blockers: BTreeMap<ObjectId, Reason>,
+    /// Indicates whether the queue may differ from what was published.
+    dirty: bool,
+    /// The published part of the queue.
+    publication: QueuePublication,
+}
+
+impl QueueState {
+    /// Notes that the queue may differ from what was published.
+    pub(in crate::engine) fn mark_dirty(&mut self) {
+        self.dirty = true;
+    }
+
+    /// Takes the published part of the queue out, for a call that needs the whole engine. It is to
+    /// be put back.
+    pub(in crate::engine) fn take_publication(&mut self) -> QueuePublication {
+        std::mem::take(&mut self.publication)
+    }
+
+    /// Puts the published part of the queue back.
+    pub(in crate::engine) fn put_back(&mut self, publication: QueuePublication) {
+        self.publication = publication;
+    }
+}
+
 impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
     /// to be written. To be called in each turn: it compares at most every
@@ -96,7 +126,7 @@ impl QueuePublication {
         engine: &mut Engine,
         now: Instant,
     ) -> Option<RolloutLedger> {
-        if !engine.rollouts.queue_dirty && !engine.is_to_renew() {
+        if !engine.rollouts.queue.dirty && !engine.is_to_renew() {
             self.due = None;
             return None;
         }
@@ -106,9 +136,9 @@ impl QueuePublication {
             return None;
         }
         self.due = None;
-        let ledger = engine.rollouts.ledger.as_ref()?.clone();
+        let ledger = engine.rollouts.ledger.latest()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
-        (self.last_check, engine.rollouts.queue_dirty) = (Some(now), false);
+        (self.last_check, engine.rollouts.queue.dirty) = (Some(now), false);
         let published = self
             .published
             .clone()
@@ -129,21 +159,21 @@ impl QueuePublication {
         now: Instant,
     ) -> RolloutLedger {
         if self.last_check.is_some_and(|last_check| now < last_check + PUBLICATION_INTERVAL) {
-            let before = engine.rollouts.ledger.as_ref();
+            let before = engine.rollouts.ledger.latest();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
             self.published = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
-            engine.rollouts.queue_dirty = true;
+            engine.rollouts.queue.dirty = true;
             return ledger;
         }
-        (self.last_check, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
+        (self.last_check, self.due, engine.rollouts.queue.dirty) = (Some(now), None, false);
         let queue = engine.rollout_queue();
         self.write_queue(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
     pub(in crate::engine) fn note_failure(&mut self, engine: &mut Engine) {
-        (self.published, engine.rollouts.queue_dirty) = (None, true);
+        (self.published, engine.rollouts.queue.dirty) = (None, true);
     }
 
     fn write_queue(
@@ -174,7 +204,7 @@ impl Engine {
             (QueuedObject { id: id.clone(), inventory_id, position, reason: text }, reason)
         };
         let mut slot_verdicts = self.slot_answers();
-        let requests = self.rollouts.requests.iter();
+        let requests = self.rollouts.slot_requests.requests().iter();
         let short: Vec<_> =
             requests.filter_map(|request| Some((request, slot_verdicts.remove(&request.id)??))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
@@ -183,6 +213,7 @@ impl Engine {
         });
         let others = self
             .rollouts
+            .queue
             .blockers
             .iter()
             .filter_map(|(id, reason)| Some(queued(id, self.wanting_source(id)?, None, reason.clone())));
@@ -191,14 +222,14 @@ impl Engine {
 
     /// Records that the last publication may have failed.
     pub(in crate::engine) fn note_publication_failure(&mut self) {
-        let mut publication = std::mem::take(&mut self.rollouts.publication);
+        let mut publication = self.rollouts.queue.take_publication();
         publication.note_failure(self);
-        self.rollouts.publication = publication;
+        self.rollouts.queue.put_back(publication);
     }
 
     /// Returns when the queue is to be compared next with what was published.
     pub(in crate::engine) fn next_publication(&self) -> Option<Instant> {
-        self.rollouts.publication.due
+        self.rollouts.queue.publication.due
     }
 
     /// Returns the ledger without the queue of this process' sources.
@@ -209,7 +240,7 @@ impl Engine {
     /// Returns the rollout ledger without the queue of this process; none where it has none of
     /// it already.
     pub(in crate::engine) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
-        let ledger = self.rollouts.ledger.as_ref()?;
+        let ledger = self.rollouts.ledger.latest()?;
         let next = self.without_queue(ledger.clone());
         (next != *ledger).then_some(next)
     }
@@ -227,14 +258,14 @@ impl Engine {
     /// Remembers what keeps an object from being rolled out that is there.
     pub(in crate::engine) fn note_blocker(&mut self, id: &ObjectId, decision: &Decision) {
         let blocker = decision.reason.as_ref().filter(|reason| self.is_blocker(id, reason));
-        let known = self.rollouts.blockers.get(id);
-        if blocker == known {
+        let queue = &mut self.rollouts.queue;
+        if blocker == queue.blockers.get(id) {
             return;
         }
-        self.rollouts.queue_dirty = true;
+        queue.dirty = true;
         match blocker {
-            Some(reason) => drop(self.rollouts.blockers.insert(id.clone(), reason.clone())),
-            None => drop(self.rollouts.blockers.remove(id)),
+            Some(reason) => drop(queue.blockers.insert(id.clone(), reason.clone())),
+            None => drop(queue.blockers.remove(id)),
         }
     }
 
@@ -282,7 +313,8 @@ impl Engine {
 
     /// Forgets what an object waits for.
     pub(in crate::engine) fn forget_blocker(&mut self, id: &ObjectId) {
-        self.rollouts.queue_dirty |= self.rollouts.blockers.remove(id).is_some();
+        let queue = &mut self.rollouts.queue;
+        queue.dirty |= queue.blockers.remove(id).is_some();
     }
 }
 

@@ -6,35 +6,35 @@
 //! stays until the next write replaces it, or until it is healthy. It need not be
 //! stored: a new process makes it again from what the cluster shows.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::facts::nodes::NodeStore;
-use crate::engine::rollout::budget::{Budget, BudgetShortage, BudgetSlot, SlotRequest};
-use crate::engine::rollout::counted_pods::CountedLoad;
-use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
+use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
-use crate::engine::rollout::events::{RolloutEvent, RolloutEventKind};
-use crate::engine::rollout::foreign_claims::ForeignWorkload;
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
-use crate::engine::rollout::ledger_recovery::LedgerRecovery;
+use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};
+use crate::engine::rollout::foreign_claims::ForeignClaims;
+use crate::engine::rollout::ledger::RolloutClaim;
+use crate::engine::rollout::ledger_state::LedgerState;
+use crate::engine::rollout::pod_counts::PodCounts;
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::progress::{InterruptedRollout, ProgressTracking};
-use crate::engine::rollout::queue::QueuePublication;
-use crate::engine::rollout::rollback::pending_rollbacks::PendingRollbacks;
-use crate::engine::rollout::rollback::retry::RejectionRetries;
-use crate::engine::rollout::scale_balance::SurplusCorrection;
+use crate::engine::rollout::progress::{InterruptedRollouts, ProgressTracking};
+use crate::engine::rollout::queue::QueueState;
+use crate::engine::rollout::recreation::RolloutMethod;
+use crate::engine::rollout::rollback::RollbackState;
+use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::step_tracking::StepTracking;
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
 use crate::engine::rollout::units::UnitIndex;
+use crate::engine::rollout::writes_in_flight::WritesInFlight;
 use crate::engine::state::Engine;
-use crate::engine::{Reason, ResourceVersion, Uid, WorkloadPhase};
+use crate::engine::{ResourceVersion, Uid, WorkloadPhase};
 use crate::object::{ContentHash, ObjectId};
 
 /// The budget, and the workloads that use it; `mod.rs` has a table of their states.
@@ -43,90 +43,34 @@ use crate::object::{ContentHash, ObjectId};
 pub(in crate::engine) struct Rollouts {
     /// The bounds.
     pub(in crate::engine) budget: Budget,
-    /// This process, in its claims.
-    pub(in crate::engine) holder: Arc<str>,
     /// The workloads whose pods are being replaced, failed ones included.
     pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The progress of rollouts whose workload is not seen at present.
-    pub(in crate::engine) interrupted: BTreeMap<ObjectId, InterruptedRollout>,
-    /// The counted load of each workload that a source wants, or that is provably ours.
-    pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
-    /// Pods that are unavailable on workloads of ours.
-    pub(in crate::engine) unavailable: BTreeMap<ObjectId, (SourceId, u32)>,
-    /// Counted pods of managed workloads, per source and per namespace.
-    pub(in crate::engine) pods: HashMap<SourceId, u32>,
-    pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
-    /// The requests to the budget, in the order in which they are answered.
-    pub(in crate::engine) requests: BTreeSet<SlotRequest>,
-    /// The same requests by workload, each with the claim that it is for.
-    pub(in crate::engine) requests_by_id: HashMap<ObjectId, (SlotRequest, RolloutClaim)>,
-    /// The budget's answer to each request; void when `budget_stale`.
-    pub(in crate::engine) slot_verdicts: BTreeMap<ObjectId, Option<BudgetShortage>>,
-    pub(in crate::engine) budget_stale: bool,
-    /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
-    /// with each round.
-    pub(in crate::engine) slow_start_limit: u32,
+    pub(in crate::engine) interrupted: InterruptedRollouts,
+    /// The pods that count, and those of them that are unavailable.
+    pub(in crate::engine) pod_counts: PodCounts,
+    /// The requests to the budget.
+    pub(in crate::engine) slot_requests: SlotRequests,
     /// The starts of the last minute.
     pub(in crate::engine) starts: StartHistory,
-    /// The recovery of a ledger that may be new.
-    pub(in crate::engine) recovery: LedgerRecovery,
-    /// The unreadable claims that count, and their remedy, in words.
-    pub(in crate::engine) unreadable_claims_remedy: Option<Arc<str>>,
-    /// As last read or written; none before that.
-    pub(in crate::engine) ledger: Option<RolloutLedger>,
-    /// The bytes of it that may not be left out.
-    pub(in crate::engine) fixed_bytes: usize,
-    /// The reason for which a person has to mend the ledger before it can be read.
-    pub(in crate::engine) unreadable_reason: Option<Arc<str>>,
-    /// Indicates whether another ledger is on its way to the API server.
-    pub(in crate::engine) saving: bool,
-    /// Workloads whose rollout has ended, and whose claim has not been taken back yet.
-    pub(in crate::engine) ended_claims: BTreeSet<ObjectId>,
-    /// Workloads whose claim was written together with a start, and that have not been written
-    /// since. They hold a slot, whatever became of their former rollout.
-    pub(in crate::engine) unused_claims: BTreeSet<ObjectId>,
-    /// Workloads of other daemons' claims.
-    pub(in crate::engine) foreign_workloads: BTreeMap<ObjectId, ForeignWorkload>,
-    /// The ones among these that may not be read, until that was reported.
-    pub(in crate::engine) newly_hidden: Vec<ObjectId>,
-    /// Pods that were unavailable when a workload of others was last looked up, and when that was.
-    pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
-    /// Workloads whose rollout has failed, and whose Events have not been asked for.
-    pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
-    /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
-    /// the unit that wait for the record.
-    pub(in crate::engine) units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
+    /// The rollout ledger, as it was last read or written.
+    pub(in crate::engine) ledger: LedgerState,
+    /// The workloads of others' claims, as far as they are known.
+    pub(in crate::engine) foreign_claims: ForeignClaims,
     /// The takeovers that wait for the ledger.
     pub(in crate::engine) transfers: UnitTransfers,
-    /// Workloads whose claim is to be written.
-    pub(in crate::engine) claims_to_write: BTreeSet<ObjectId>,
-    /// Objects that are being written now, and of which nobody knows what they show next.
-    pub(in crate::engine) writes_in_flight: BTreeSet<ObjectId>,
-    /// Objects among these that an informer has ceased to show meanwhile: an answer may be older.
-    pub(in crate::engine) unshown_in_flight: BTreeSet<ObjectId>,
-    /// The nodes of the cluster, for `DaemonSet`s whose pods go one after another.
-    pub(in crate::engine) nodes: NodeStore,
-    /// Each DaemonSet that rolls out in steps.
-    pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
-    /// The corrections of surplus pods that scales gave to held templates.
-    pub(in crate::engine) surplus_corrections: BTreeMap<ObjectId, SurplusCorrection>,
-    /// The blockers of a rollout beside the budget.
-    pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
-    /// Inventories of sources that this process served before, and that nobody is to serve any
-    /// more.
-    pub(in crate::engine) retired_inventories: BTreeSet<Arc<str>>,
-    /// Indicates whether the queue may differ from what was published.
-    pub(in crate::engine) queue_dirty: bool,
-    /// The published part of the queue.
-    pub(in crate::engine) publication: QueuePublication,
+    /// The writes that are not answered yet.
+    pub(in crate::engine) writes_in_flight: WritesInFlight,
+    /// The workloads in steps whose pods are taken away here, and the nodes.
+    pub(in crate::engine) steps: StepTracking,
+    /// The rollout queue beside the requests to the budget.
+    pub(in crate::engine) queue: QueueState,
     /// The events of rollouts that were not reported yet.
-    pub(in crate::engine) events: Vec<RolloutEvent>,
+    pub(in crate::engine) unreported: UnreportedEvents,
     /// The units of each source.
     pub(in crate::engine) units: UnitIndex,
-    /// The rollbacks that have not begun.
-    pub(in crate::engine) rollbacks: PendingRollbacks,
-    /// The rejections whose contents are tried again.
-    pub(in crate::engine) retries: RejectionRetries,
+    /// The rollbacks and retries that have not begun.
+    pub(in crate::engine) rollbacks: RollbackState,
     /// Answers about workloads that are asked for once for each object of a unit.
     pub(in crate::engine) memo: DecisionMemo,
 }
@@ -145,6 +89,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) additional_unavailable: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
+    /// The way in which its pods are replaced.
+    pub(in crate::engine) method: RolloutMethod,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) earlier_failure: Option<Arc<str>>,
     /// Its progress so far.
@@ -182,6 +128,7 @@ impl Rollout {
             slot,
             additional_unavailable,
             claim,
+            method: RolloutMethod::Update,
             earlier_failure: None,
             progress: ProgressTracking::default(),
             healthy_since: None,
@@ -245,14 +192,14 @@ const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
-        Self { budget, slow_start_limit: 1, budget_stale: true, ..Self::default() }
+        Self { budget, ..Self::default() }
     }
 }
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
     pub(in crate::engine) fn set_holder(&mut self, holder: &str) {
-        self.rollouts.holder = holder.into();
+        self.rollouts.ledger.set_holder(holder);
     }
 
     /// Takes over the mark of this host's clock: those of other hosts may be wrong by minutes.
@@ -285,13 +232,13 @@ impl Engine {
             },
             (None, _) => {}
         }
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Ends the claim of a workload, whoever made it.
     pub(in crate::engine) fn end_claim(&mut self, id: &ObjectId) {
         if self.own_claim(id).is_some() {
-            self.rollouts.ended_claims.insert(id.clone());
+            self.rollouts.ledger.end_claim(id);
         }
     }
 
@@ -319,7 +266,9 @@ impl Engine {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
-            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some()) {
+            let is_written =
+                self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.min_resource_version.is_some());
+            if is_written && !self.is_being_recreated(id) {
                 self.interrupt_rollout(id);
             }
             return;
@@ -329,7 +278,7 @@ impl Engine {
             // A rollout that nobody has claimed counts only as long as it takes budget.
             if !takes && rollout.claim.is_none() {
                 self.rollouts.in_flight.remove(id);
-                self.rollouts.budget_stale = true;
+                self.rollouts.slot_requests.mark_stale();
             }
             return;
         }
@@ -338,7 +287,7 @@ impl Engine {
         let (written, replacing) = (Some(live.rv), replica_status.phase == WorkloadPhase::Replacing);
         let is_at_step = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         // The claim for a write to come says nothing of what the cluster shows.
-        let over = self.rollouts.ended_claims.contains(id) || self.rollouts.unused_claims.contains(id);
+        let over = self.rollouts.ledger.is_ended(id) || self.rollouts.ledger.is_unused(id);
         let claim =
             self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
         let mut rollout = match claim {
@@ -355,7 +304,7 @@ impl Engine {
         };
         self.resume_rollout(id, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Returns a rollout that takes no slot: of a held step, or of a new workload whose success
@@ -373,11 +322,9 @@ impl Engine {
         content: ContentHash,
         pods: u32,
     ) -> RolloutClaim {
-        let (inventory_id, holder) =
-            (self.sources.inventory_ids()[source].clone(), self.rollouts.holder.clone());
         RolloutClaim {
-            inventory_id,
-            holder,
+            inventory_id: self.sources.inventory_ids()[source].clone(),
+            holder: self.rollouts.ledger.holder().clone(),
             rollout_key: content,
             additional_unavailable: pods,
             holder_exited: false,
@@ -386,7 +333,7 @@ impl Engine {
 
     /// Returns the ledger's claim for one workload of ours.
     pub(in crate::engine) fn own_claim(&self, id: &ObjectId) -> Option<&RolloutClaim> {
-        let claim = self.rollouts.ledger.as_ref()?.claims.get(id)?;
+        let claim = self.rollouts.ledger.latest()?.claims.get(id)?;
         self.sources.inventory_ids().contains(&claim.inventory_id).then_some(claim)
     }
 
@@ -396,12 +343,15 @@ impl Engine {
         self.end_holds(now);
         self.requeue_config_consumers();
         let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
-        let (mut done, mut failed, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut unanswered, mut missing) = (Vec::new(), Vec::new());
         for id in ids {
             let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, evaluation) = (rollout.tracking(), self.evaluate_rollout(&id, rollout, now));
             let tracking = evaluation.tracking;
-            self.rollouts.budget_stale |= tracking.slot != before.slot;
+            if tracking.slot != before.slot {
+                self.rollouts.slot_requests.mark_stale();
+            }
             if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
                 rollout.set_tracking(tracking);
             }
@@ -413,7 +363,8 @@ impl Engine {
                 RolloutVerdict::InProgress(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
-                RolloutVerdict::Unwritten => unwritten.push(id),
+                RolloutVerdict::Unanswered => unanswered.push(id),
+                RolloutVerdict::NotRecreated(why) => missing.push((id, why)),
             }
         }
         self.advance_steps(now);
@@ -423,11 +374,16 @@ impl Engine {
         for (id, why, event_subjects) in failed {
             self.record_rollout_failure(&id, &why, event_subjects);
         }
-        for id in unwritten {
-            self.drop_unwritten_rollout(&id);
+        for id in unanswered {
+            self.end_unanswered_write(&id);
         }
-        self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
-        self.rollouts.budget_stale |= self.rollouts.try_end_recovery(now);
+        for (id, why) in missing {
+            self.end_recreation(&id, why);
+        }
+        let has_older_starts = self.rollouts.starts.advance(now);
+        if self.rollouts.ledger.try_end_recovery(now) || has_older_starts {
+            self.rollouts.slot_requests.mark_stale();
+        }
     }
 
     /// Advances the steps. One that is held and healthy counts as a success and gives its slot
@@ -437,13 +393,14 @@ impl Engine {
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Done), self.is_resting(&id, now));
             let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
-            if rollout.slot == BudgetSlot::Taken && !self.rollouts.requests_by_id.contains_key(&id) {
+            if rollout.slot == BudgetSlot::Taken && !self.rollouts.slot_requests.contains(&id) {
                 rollout.slot = BudgetSlot::None;
-                self.rollouts.slow_start_limit =
-                    self.rollouts.slow_start_limit.saturating_add(u32::from(!rests));
-                self.rollouts.budget_stale = true;
+                if !rests {
+                    self.rollouts.slot_requests.widen_slow_start();
+                }
+                self.rollouts.slot_requests.mark_stale();
             }
-            if over && !self.rollouts.requests_by_id.contains_key(&id) {
+            if over && !self.rollouts.slot_requests.contains(&id) {
                 self.objects.wakes.mark(id);
             }
         }
@@ -453,8 +410,7 @@ impl Engine {
     /// in flight, a held step or a quarantined workload prevents it.
     pub(in crate::engine) fn begin_slowly(&mut self) {
         if self.rollouts.in_flight.is_empty() {
-            self.rollouts.slow_start_limit = 1;
-            self.rollouts.budget_stale = true;
+            self.rollouts.slot_requests.begin_slow_start();
         }
     }
 
@@ -463,12 +419,15 @@ impl Engine {
         let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.evaluate_rollout(id, rollout, now).verdict {
                 RolloutVerdict::InProgress(due) => due,
-                RolloutVerdict::Done | RolloutVerdict::Failed(..) | RolloutVerdict::Unwritten => Some(now),
+                RolloutVerdict::Done
+                | RolloutVerdict::Failed(..)
+                | RolloutVerdict::Unanswered
+                | RolloutVerdict::NotRecreated(_) => Some(now),
             }
         });
-        let starts =
-            [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
-        ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
+        let recovery_end = self.rollouts.ledger.recovery().end(now);
+        let starts = [self.rollouts.starts.due(), recovery_end].into_iter().flatten().min();
+        ends.chain(starts.filter(|_| !self.rollouts.slot_requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .chain(self.next_deletion_due(now))
@@ -481,20 +440,19 @@ impl Engine {
         let is_up = status.is_none_or(|status| status.phase != WorkloadPhase::FirstStart);
         if is_up || rollout.failed.is_none() {
             if rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken {
-                self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
+                self.rollouts.slot_requests.widen_slow_start();
             }
             self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
         }
         self.end_claim(id);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.track_wave(id);
         self.note_object_change(id);
     }
 
     fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, event_subjects: Vec<Uid>) {
-        self.rollouts.slow_start_limit = 1;
-        self.rollouts.budget_stale = true;
-        self.rollouts.newly_failed.insert(id.clone(), event_subjects);
+        self.rollouts.slot_requests.begin_slow_start();
+        self.rollouts.unreported.add_failed(id, event_subjects);
         let returns = self.is_rollback_due(id);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             rollout.failed = Some(why.clone());
@@ -511,7 +469,7 @@ impl Engine {
     /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
     /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
     pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
-        std::mem::take(&mut self.rollouts.newly_failed)
+        self.rollouts.unreported.take_failed()
     }
 
     /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
@@ -586,10 +544,11 @@ impl Engine {
                 &rollout.failed,
             )
         });
-        let (request, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
-        let (claiming, window) = (rollouts.claims_to_write.contains(id), rollouts.slow_start_limit.min(4));
+        let (request, over) = (rollouts.slot_requests.get(id), rollouts.ledger.is_ended(id));
+        let claiming = rollouts.slot_requests.claims_to_write().contains(id);
+        let window = rollouts.slot_requests.slow_start_limit().min(4);
         let (has_unused_claim, failed_now) =
-            (rollouts.unused_claims.contains(id), rollouts.newly_failed.contains_key(id));
+            (rollouts.ledger.is_unused(id), rollouts.unreported.newly_failed().contains_key(id));
         format!("{rollout:?} {request:?} {over} {claiming} {has_unused_claim} {window} {failed_now}")
     }
 }

@@ -133,7 +133,7 @@ impl Engine {
     /// Returns whether a content is the one that was good before the rollout that goes on: most
     /// pods have it still.
     fn is_revert(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
-        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
+        let unit = self.rollouts.ledger.latest().and_then(|ledger| {
             let source = self.entry(id)?.target_content()?.0;
             ledger.unit_of(&self.sources.inventory_ids()[source], id)?.members.get(id)
         });

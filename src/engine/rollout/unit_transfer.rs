@@ -102,7 +102,7 @@ impl Engine {
                 return Decision::wait(Reason::ReadingPeers);
             }
         }
-        let ledger = self.rollouts.ledger.as_ref();
+        let ledger = self.rollouts.ledger.latest();
         let unit = ledger.and_then(|ledger| self.transferred_unit(ledger, source, id));
         // A full ledger keeps nobody from the takeover: then its rollout is not judged.
         if !unit.is_some_and(|unit| ledger.is_some_and(|ledger| ledger.has_room_for(&unit))) {
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     fn wait_for_ledger(&self) -> Decision {
-        let why = self.rollouts.unreadable_reason.clone();
+        let why = self.rollouts.ledger.unreadable_reason().cloned();
         Decision::wait(why.map_or(Reason::Claiming, Reason::RecordUnreadable))
     }
 
@@ -200,7 +200,7 @@ impl Engine {
         live: &LiveObject,
     ) -> RollbackTarget {
         let Some(former) = inventory_of(live) else { return RollbackTarget::Unknown };
-        let unit = self.rollouts.ledger.as_ref().and_then(|ledger| self.former_unit(ledger, &former, id));
+        let unit = self.rollouts.ledger.latest().and_then(|ledger| self.former_unit(ledger, &former, id));
         let target = match unit {
             Some(unit) if self.is_torn(source, unit) => RollbackTarget::Unknown,
             Some(unit) => unit.members[id].rollback_target.clone(),
@@ -251,7 +251,7 @@ impl Engine {
                 && self.is_showing(id, claim.rollout_key)
             {
                 claim.inventory_id = unit.inventory_id.clone();
-                claim.holder = self.rollouts.holder.clone();
+                claim.holder = self.rollouts.ledger.holder().clone();
                 claim.rollout_key = member.content.unwrap_or(claim.rollout_key);
             }
         }
@@ -268,7 +268,7 @@ impl Engine {
     /// Returns whether the claim of a rollout went over to another source than the one that began
     /// it.
     pub(in crate::engine) fn is_claim_transferred(&self, id: &ObjectId, rollout: &Rollout) -> bool {
-        let recorded = self.rollouts.ledger.as_ref().and_then(|ledger| ledger.claims.get(id));
+        let recorded = self.rollouts.ledger.latest().and_then(|ledger| ledger.claims.get(id));
         let Some((claim, recorded)) = rollout.claim.as_ref().zip(recorded) else { return false };
         recorded.inventory_id != claim.inventory_id && self.wanting_inventory(id) != Some(&claim.inventory_id)
     }

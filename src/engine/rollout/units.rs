@@ -45,6 +45,9 @@ pub(in crate::engine) struct UnitIndex {
     workloads: BTreeMap<SourceId, UnitWorkloads>,
     /// The record sizes of the units.
     record_sizes: BTreeMap<SourceId, RecordSizes>,
+    /// Objects whose unit is to be recorded, though nothing of it takes a slot. Each with those of
+    /// the unit that wait for the record.
+    units_to_record: BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>>,
 }
 
 impl UnitIndex {
@@ -66,6 +69,21 @@ impl UnitIndex {
     /// Forgets the units of all sources.
     pub(in crate::engine) fn forget_all(&mut self) {
         self.workloads.clear();
+    }
+
+    /// Has the unit of an object recorded, for another one of it that waits for that.
+    pub(in crate::engine) fn request_record(&mut self, source: SourceId, of: ObjectId, waiting: ObjectId) {
+        self.units_to_record.entry((source, of)).or_default().insert(waiting);
+    }
+
+    /// Returns the objects whose unit is to be recorded, each with those that wait for that.
+    pub(in crate::engine) fn units_to_record(&self) -> &BTreeMap<(SourceId, ObjectId), BTreeSet<ObjectId>> {
+        &self.units_to_record
+    }
+
+    /// Forgets which units are to be recorded. Returns the objects that wait for that.
+    pub(in crate::engine) fn take_waiting(&mut self) -> impl Iterator<Item = ObjectId> + use<> {
+        std::mem::take(&mut self.units_to_record).into_values().flatten()
     }
 
     fn set_workloads(&mut self, source: SourceId, workloads: UnitWorkloads) {
@@ -188,7 +206,7 @@ impl Engine {
 
     /// Returns whether an object is in a unit that is being released.
     pub(in crate::engine) fn is_in_unit(&self, id: &ObjectId) -> bool {
-        let ledger = self.rollouts.ledger.as_ref();
+        let ledger = self.rollouts.ledger.latest();
         ledger.is_some_and(|ledger| {
             self.sources.inventory_ids().iter().any(|inventory_id| ledger.unit_of(inventory_id, id).is_some())
         })
@@ -210,7 +228,7 @@ impl Engine {
         // Workloads come late in the order of ids, and come to rest last. Any order is correct.
         unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let is_in_flight =
-                self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
+                self.rollouts.in_flight.contains_key(id) || self.rollouts.slot_requests.contains(id);
             let is_unreleased = || {
                 self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                     || self.restart_stamp(id).is_some()
@@ -282,12 +300,11 @@ impl Engine {
             return Some(reason);
         }
         if !self.is_lead_workload_restarted(source, &first) || self.is_waiting_for(source, &first, desired) {
-            if let Some(why) = &self.rollouts.unreadable_reason {
+            if let Some(why) = self.rollouts.ledger.unreadable_reason() {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
-            let waiting = self.rollouts.units_to_record.entry((source, first)).or_default();
-            waiting.insert(desired.id.clone());
+            self.rollouts.units.request_record(source, first, desired.id.clone());
             return Some(Reason::Claiming);
         }
         // It asks for itself.
@@ -409,7 +426,7 @@ impl Engine {
         let unit = self
             .rollouts
             .ledger
-            .as_ref()
+            .latest()
             .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], &desired.id));
         let is_it = |unit: &ReleaseUnit, member: &UnitMember| {
             // Where nobody can read the content, the revision shows that it is this one.
@@ -494,7 +511,7 @@ impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&ReleaseUnit> {
         let (source, desired) = self.entry(id)?.target_content()?;
-        let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.sources.inventory_ids()[source], id)?;
+        let unit = self.rollouts.ledger.latest()?.unit_of(&self.sources.inventory_ids()[source], id)?;
         (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 

@@ -14,7 +14,14 @@ use crate::engine::{
 use crate::object::ObjectId;
 
 fn ask(priority: SlotPriority, wave: i32, name: &str, cost: u32) -> SlotRequest {
-    SlotRequest { priority, wave, id: workload(name), source: FIRST, additional_unavailable: cost }
+    SlotRequest {
+        priority,
+        wave,
+        id: workload(name),
+        source: FIRST,
+        additional_unavailable: cost,
+        reserved: cost,
+    }
 }
 
 fn load(name: &str, slot: BudgetSlot, unavailable: u32) -> WorkloadLoad {

@@ -50,8 +50,15 @@ fn check(state: [WorkloadCase; 3], bounds: &[BudgetBound], window: u32) {
         .collect();
     let asks: BTreeSet<SlotRequest> = named()
         .filter_map(|(name, (_, cost))| {
-            let (priority, id) = (SlotPriority::NewContent, workload(name));
-            Some(SlotRequest { priority, wave: 0, id, source: FIRST, additional_unavailable: cost? })
+            let (priority, id, cost) = (SlotPriority::NewContent, workload(name), cost?);
+            Some(SlotRequest {
+                priority,
+                wave: 0,
+                id,
+                source: FIRST,
+                additional_unavailable: cost,
+                reserved: cost,
+            })
         })
         .collect();
     let answers = grant_slots(&asks, &loads, bounds, window);

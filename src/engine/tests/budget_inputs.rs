@@ -9,14 +9,14 @@ use super::world::{FIRST, SECOND, SET, World, WorldObject, all_ready, reading, w
 use crate::engine::rollout::ledger::UnreadableClaim;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 
 const ONE_SECOND: Duration = Duration::from_secs(1);
 
 /// Sets the window of the slow start.
 fn open_window(harness: &mut Harness) {
-    harness.engine.rollouts.slow_start_limit = 9;
-    harness.engine.rollouts.budget_stale = true;
+    harness.engine.rollouts.slot_requests.set_slow_start_limit(9);
+    harness.engine.rollouts.slot_requests.mark_stale();
 }
 
 /// Begins all that may begin, and ends nothing; returns the workloads that were written.
@@ -507,7 +507,7 @@ fn pods_that_are_unavailable_already_are_claimed_for_and_cost_nothing() {
         show(&mut harness, "a", available);
         harness.read(reading("r2", &files(&NAMES, 2)));
         assert_eq!(claimed(&mut harness, &workload("a")), Some(1), "{available}");
-        let (request, _) = &harness.engine.rollouts.requests_by_id[&workload("a")];
+        let (request, _) = harness.engine.rollouts.slot_requests.get(&workload("a")).unwrap();
         assert_eq!(request.additional_unavailable, expected, "{available}");
     }
 }
@@ -529,4 +529,20 @@ fn a_fix_keeps_its_pods_from_others_until_all_of_it_is_done() {
     assert_eq!(harness.engine.usage().unavailable.0, 1);
     show(&mut harness, "a", 3);
     assert_ne!(begin(&mut harness, &NAMES), ["a"], "it is done");
+}
+
+// It has one pod away, so it asks for two more. All three are its own from then on.
+#[test]
+fn a_newer_content_that_takes_down_more_than_the_one_under_way_leaves_none_of_that_to_others() {
+    let mut harness = at_rest(&["a", "b"], &budget("3", 100));
+    harness.read(reading("r2", &files(&["a"], 2)));
+    assert_eq!(begin(&mut harness, &["a"]), ["a"]);
+    show(&mut harness, "a", 2);
+    let mut wide = (*one("a", 3)).clone();
+    let strategy =
+        serde_json::json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 3, "maxSurge": 0}}}});
+    wide.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+    harness.read(reading("r3", &[("a", Some(wide.into())), ("b", Some(one("b", 3)))]));
+    open_window(&mut harness);
+    assert_eq!(claimed_first(&mut harness, &["a", "b"]), [workload("a")]);
 }

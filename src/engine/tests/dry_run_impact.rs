@@ -130,7 +130,7 @@ fn what_the_server_refuses_asks_for_no_slot() {
     );
     let why = reason(&mut harness, &workload("web")).unwrap();
     assert!(why.starts_with("spec.selector: field is immutable; with the annotation"), "{why}");
-    assert!(!harness.engine.rollouts.requests_by_id.contains_key(&workload("web")));
+    assert!(!harness.engine.rollouts.slot_requests.contains(&workload("web")));
 }
 
 #[test]

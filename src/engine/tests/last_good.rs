@@ -355,7 +355,8 @@ fn failing() -> Harness {
     harness.finish_rollouts();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
-    assert!(harness.engine.rollouts.newly_failed.contains_key(&workload("web")), "{:#?}", harness.world.log);
+    let failed = harness.engine.rollouts.unreported.newly_failed();
+    assert!(failed.contains_key(&workload("web")), "{:#?}", harness.world.log);
     harness
 }
 
@@ -527,7 +528,8 @@ fn a_rejection_is_retried_for_its_own_source_alone() {
     let mut harness = held();
     let rejection = harness.world.rejections[0].clone();
     let other = Rejection { cause: "another one".into(), ..rejection.clone() };
-    harness.engine.rollouts.retries.to_drop = vec![(SECOND, rejection.clone()), (FIRST, other.clone())];
+    let retried = vec![(SECOND, rejection.clone()), (FIRST, other.clone())];
+    harness.engine.rollouts.rollbacks.set_retried(retried);
     assert!(!harness.engine.is_retried(FIRST, &rejection));
     assert!(harness.engine.is_retried(FIRST, &other));
 }

@@ -55,6 +55,7 @@ mod prune_blockers;
 mod prune_enumeration;
 mod queue;
 mod reasons;
+mod recreations;
 mod refused_rollback;
 mod rejections;
 mod release_seal;

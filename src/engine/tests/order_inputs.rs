@@ -14,7 +14,7 @@ fn no_order_is_carried_out_before_all_was_read_that_it_depends_on() {
         assert!(!harness.engine.can_carry_out(FIRST));
     };
     check(&|engine| engine.sources[FIRST].head = None);
-    check(&|engine| engine.rollouts.ledger = None);
+    check(&|engine| engine.rollouts.ledger.forget());
     check(&|engine| engine.sources[FIRST].inventory = None);
     check(&|engine| engine.set_informer_state(&config("a").group_kind(), KindState::Syncing));
 }

@@ -206,6 +206,24 @@ fn a_rollout_that_was_never_carried_out_and_is_not_tried_again_holds_its_slot_fo
     }
 }
 
+// Nothing newer shows it, as its pods take their time.
+#[test]
+fn a_rollout_that_was_shown_before_its_answer_was_lost_stays_ours_to_its_end() {
+    let (mut harness, [a, _], action) = restarting();
+    harness.engine.take_rollout_events();
+    harness.world.perform(&a, &action);
+    harness.deliver(usize::MAX);
+    lose_answer(&mut harness, &a, &action);
+    harness.pass_time(LOST_WRITE_TIMEOUT);
+    harness.engine.advance(harness.now);
+    harness.finish_rollouts();
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    let events = harness.engine.take_rollout_events().into_iter();
+    let kinds: Vec<RolloutEventKind> = events.map(|event| event.kind).collect();
+    assert_eq!(kinds, [RolloutEventKind::Started, RolloutEventKind::Succeeded]);
+}
+
 #[test]
 fn a_deletion_that_failed_is_tried_again_after_its_rest_and_one_under_way_is_not_repeated() {
     let a = config("a");

@@ -1,5 +1,7 @@
 //! The facts about a whole source that keep all that it no longer wants, each of them alone.
 
+use std::sync::Arc;
+
 use super::safety::{engine, judged};
 use super::world::{FIRST, SET, World, WorldObject, config, desired, id, reading};
 use crate::engine::*;
@@ -51,6 +53,23 @@ fn while_a_kind_cannot_be_listed_nothing_goes() {
     let forbidden = KindState::Unobservable("forbidden".into(), crate::object::ErrorClass::Forbidden);
     engine.set_informer_state(&secrets, forbidden);
     assert_eq!(judged(&mut engine, FIRST, &a), why);
+}
+
+// A server that has just started lists its kinds bit by bit, and charts leave out what they ask for.
+#[test]
+fn what_is_no_longer_rendered_stays_until_charts_are_rendered_with_its_kind() {
+    let (mut engine, a) = dropped();
+    let secrets = || GroupKind::new("", "Secret");
+    let mut judge = |kinds: Option<&[GroupKind]>| {
+        let rendered_kinds = kinds.map(|kinds| Arc::new(kinds.iter().cloned().collect()));
+        engine.set_reading(FIRST, SourceReading { rendered_kinds, ..reading("r2", &[]) });
+        judged(&mut engine, FIRST, &a)
+    };
+    let why = "nothing is pruned until charts are rendered with ConfigMap, which the server did not list";
+    assert_eq!(judge(Some(&[secrets()])), why);
+    assert_eq!(judge(Some(&[maps(), secrets()])), "delete");
+    assert_eq!(judge(Some(&[])), why);
+    assert_eq!(judge(None), "delete");
 }
 
 #[test]

@@ -7,8 +7,9 @@ use super::harness::Harness;
 use super::restart::{
     at_rest, begin_anew, both, carried, data, env, foreseen, key, show_data, spoil, web, wrote,
 };
-use super::world::{World, config, desired, reading, workload};
+use super::world::{FIRST, SET, World, config, desired, reading, workload};
 use crate::engine::*;
+use crate::object::Revision;
 
 #[test]
 fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
@@ -194,4 +195,57 @@ fn a_hold_on_the_configuration_does_not_hold_up_its_workload() {
     harness.world.announce(&config("env"));
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
+}
+
+/// Returns a member of a unit that restarts `web` for the data as they are now.
+fn restarted_member(harness: &Harness) -> UnitMember {
+    let restarted = harness.engine.config_restart_of(FIRST, &workload("web"));
+    assert!(restarted.is_some());
+    let content = Some(web(1, &["tls"]).hash);
+    UnitMember { content, rollback_target: RollbackTarget::Unknown, restarted }
+}
+
+// Hashes under different keys say nothing of each other.
+#[test]
+fn changed_data_end_a_quarantine_and_another_key_does_not() {
+    let check = |is_key_known: bool, secret: u8, tls: u32, expected: bool| {
+        let mut harness = at_rest(3);
+        let mut member = restarted_member(&harness);
+        if let Some(restarted) = member.restarted.as_mut().filter(|_| !is_key_known) {
+            restarted.key = None;
+        }
+        let unit = ReleaseUnit {
+            inventory_id: SET.into(),
+            revision: Revision::new("r1"),
+            members: [(workload("web"), member)].into(),
+        };
+        let rejection = Rejection { unit, action: RejectionAction::Quarantine, cause: "it failed".into() };
+        harness.engine.set_config_key(key(&[secret; 16]));
+        show_data(&mut harness, tls);
+        let is_over = harness.engine.is_superseded(FIRST, &rejection);
+        assert_eq!(is_over, expected, "{is_key_known} {secret} {tls}");
+    };
+    check(true, 1, 1, false);
+    check(true, 1, 2, true);
+    check(true, 2, 1, false);
+    check(true, 2, 2, false);
+    check(false, 1, 2, false);
+    check(false, 2, 1, false);
+}
+
+#[test]
+fn data_that_pods_are_started_with_are_shown_under_another_key_too() {
+    let mut harness = at_rest(3);
+    let member = restarted_member(&harness);
+    let is_shown = |harness: &Harness| harness.engine.is_member_shown(&workload("web"), &member);
+    assert!(is_shown(&harness));
+    let mut other = harness.clone();
+    harness.engine.set_config_key(key(&[2; 16]));
+    harness.settle();
+    let written = harness.world.things[&workload("web")].config_stamp.unwrap();
+    assert_ne!(Some(written.data), member.restarted.map(|restarted| restarted.data));
+    assert!(is_shown(&harness));
+    show_data(&mut other, 2);
+    other.settle();
+    assert!(!is_shown(&other));
 }

@@ -75,7 +75,8 @@ fn unit(name: &str, count: usize) -> ReleaseUnit {
     let release =
         ContentRef { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
     let hash = ContentHash::hash_bytes(b"data");
-    let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
+    let restarted =
+        Some(ConfigRestart { key: Some(u32::MAX), data: hash, foreign: hash, before: Some(hash) });
     let member = |number: usize| UnitMember {
         content: Some(ContentHash::hash_bytes(b"new")),
         rollback_target: if number.is_multiple_of(2) {

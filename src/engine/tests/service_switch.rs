@@ -117,10 +117,9 @@ fn a_service_is_switched_at_once_to_a_workload_that_comes_after_it() {
 fn who_waits_for_a_record_asks_again_after_another_call_of_the_ledger() {
     let mut harness = rolled_out();
     harness.engine.take_dirty();
-    let request = ((FIRST, workload("green")), [service()].into());
-    harness.engine.rollouts.units_to_record.extend([request]);
+    harness.engine.rollouts.units.request_record(FIRST, workload("green"), service());
     harness.engine.set_ledger(harness.engine.known_ledger().unwrap().clone());
-    assert!(harness.engine.rollouts.units_to_record.is_empty());
+    assert!(harness.engine.rollouts.units.units_to_record().is_empty());
     assert!(harness.engine.take_dirty().contains(&service()));
 }
 

@@ -258,6 +258,9 @@ fn what_is_no_line_of_a_trace_is_refused_with_its_reason() {
         "source 0 was not declared",
     );
     check(r#"{"call":"new","given":{"form":0,"version":"0.0.1","budget":1}}"#, "not a line of a trace: ");
+    let older = json!({"call": "new", "given": {"form": 1, "version": "0.0.1", "budget": budget(3)}});
+    let other_form = "version 0.0.1 of rhumb has written it in form 1, and this one reads form 2";
+    check(&older.to_string(), other_form);
     let first = Replay::new(Instant::now()).replay_line(br#"{"call":"poll","at":5}"#).unwrap_err();
     assert_eq!(first.to_string(), "not the beginning of a trace: its first line makes an engine");
 }

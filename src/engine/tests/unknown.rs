@@ -66,7 +66,7 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             let mut harness = at_rest(4, "zone");
             meddle(&mut harness, 4, &unknown, change);
             harness.read(reading("r2", &files(2)));
-            harness.engine.rollouts.slow_start_limit = 4;
+            harness.engine.rollouts.slot_requests.set_slow_start_limit(4);
             harness.settle();
             let why = format!("; it cannot go back, as the earlier content of {unknown} is not known");
             assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
@@ -124,7 +124,7 @@ fn what_is_being_written_is_waited_for() {
     let mut harness = at_rest(2, "web");
     meddle(&mut harness, 2, &zone, disown);
     harness.read(reading("r2", &files(2)));
-    harness.engine.rollouts.slow_start_limit = 2;
+    harness.engine.rollouts.slot_requests.set_slow_start_limit(2);
     let mut sent = None;
     for _ in 0..400 {
         harness.deliver(usize::MAX);
@@ -183,7 +183,7 @@ fn failed_with_unknown(env: &ObjectId) -> Harness {
     let mut harness = at_rest(4, "zone");
     meddle(&mut harness, 4, env, disown);
     harness.read(reading("r2", &files(2)));
-    harness.engine.rollouts.slow_start_limit = 4;
+    harness.engine.rollouts.slot_requests.set_slow_start_limit(4);
     for _ in 0..400 {
         if harness.world.rejections.is_empty() {
             harness.turn();

@@ -49,7 +49,7 @@ fn a_claim_that_no_write_has_used_yet_takes_its_place_and_its_pods_from_others()
     ] {
         let mut harness = ended(End::Failure, of_all.clone());
         harness.keep_ledger();
-        harness.engine.rollouts.slow_start_limit = 9;
+        harness.engine.rollouts.slot_requests.set_slow_start_limit(9);
         let mut may_be_repaired = |name: &str| {
             harness.world.drift(&workload(name));
             harness.deliver(usize::MAX);
@@ -177,8 +177,8 @@ fn a_unit_is_recorded_apart_from_those_that_share_no_object_of_its_source_with_i
     harness.world.ledger.units.push(theirs.clone());
     harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&NAMES, 2)));
-    harness.engine.rollouts.slow_start_limit = 9;
-    harness.engine.rollouts.budget_stale = true;
+    harness.engine.rollouts.slot_requests.set_slow_start_limit(9);
+    harness.engine.rollouts.slot_requests.mark_stale();
     write(&mut harness, "a");
     write(&mut harness, "b");
     let units: Vec<(&str, Vec<&str>)> = harness

@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::error::FetchError;
 use super::helm_error::{helm_fetch_error, quote};
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;
 use crate::input::render_host::RenderHost;
+use crate::input::render_place::RenderFolder;
 use crate::input::sandbox::{
     NetworkReach, ProgramCommand, RunOutput, SandboxError, SandboxLimits, SandboxPolicy,
 };
@@ -61,7 +60,7 @@ pub(super) struct HelmPull<'a> {
     login: Option<HostLogin>,
     variables: &'a [(OsString, OsString)],
     /// Gone, with all that is in it, when this is dropped.
-    folder: TempDir,
+    folder: RenderFolder,
 }
 
 impl<'a> HelmPull<'a> {
@@ -73,8 +72,7 @@ impl<'a> HelmPull<'a> {
         login: Option<HostLogin>,
         variables: &'a [(OsString, OsString)],
     ) -> Result<Self, FetchError> {
-        let folder = tempfile::Builder::new().prefix("rhumb-fetch-").tempdir_in(host.folder());
-        let folder = folder.map_err(not_started)?;
+        let folder = fetch_folder(host, login.as_ref()).map_err(not_started)?;
         let pull = Self { host, program, chart, login, variables, folder };
         pull.write_files().map_err(not_started)?;
         Ok(pull)
@@ -216,6 +214,36 @@ impl<'a> HelmPull<'a> {
     }
 }
 
+/// Makes the folder of a fetch. One that gets credentials is in memory, where the host has any.
+fn fetch_folder(host: &RenderHost, login: Option<&HostLogin>) -> io::Result<RenderFolder> {
+    if login.is_some()
+        && let Ok(Some(folder)) = RenderFolder::in_memory(host)
+    {
+        return Ok(folder);
+    }
+    RenderFolder::anywhere(host, "rhumb-fetch-")
+}
+
 fn not_started(error: io::Error) -> FetchError {
     SandboxError::NotStarted { program: "helm".to_owned(), error }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RendererConfig;
+
+    #[test]
+    fn credentials_are_written_to_memory_where_the_temporary_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("login");
+        fs::write(&file, "user:password").unwrap();
+        let login = HostLogin::read(&file).unwrap();
+        // No memory, and no folder either.
+        let host = RenderHost::new(&RendererConfig::default(), OsString::new(), "/nowhere".into());
+        let made = fetch_folder(&host, Some(&login)).unwrap();
+        assert!(made.path().starts_with("/dev/shm"), "{}", made.path().display());
+        let failure = fetch_folder(&host, None).err().map(|error| error.kind());
+        assert_eq!(failure, Some(io::ErrorKind::NotFound));
+    }
 }

@@ -291,7 +291,7 @@ mod tests {
         (dir, store)
     }
 
-    // Whoever may write into `/tmp` could else name the first digest of each chart.
+    // Another user, who may write into `/tmp`, could else name the first digest of each chart.
     #[test]
     fn a_folder_that_another_user_made_in_a_shared_one_is_refused() {
         let dir = TempDir::new().unwrap();

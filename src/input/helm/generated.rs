@@ -5,8 +5,11 @@
 //! would change the cluster each time rhumb renders the chart, for nothing that anybody changed.
 
 use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::engine::GeneratedMark;
 use crate::input::kustomize::printable;
@@ -40,6 +43,9 @@ const CHANGING_FUNCTIONS: [&str; 15] = [
     "values",
 ];
 
+/// The beginning of an encrypted value.
+const ENCRYPTED_PREFIX: &str = "ENC[";
+
 /// The path of the mark of a render.
 const MARK_PATH: &str = "/metadata/annotations/rhumb.dev~1generated";
 
@@ -56,11 +62,16 @@ const MAX_NAMED_OBJECTS: usize = 5;
 /// The remedy for values that are made up.
 const GIVE_VALUE_HINT: &str = "give the value yourself, often by the name of a Secret as `existingSecret`";
 
-/// Returns whether a render may make up values.
+/// Returns whether a render may make up values. The tree has the files as helm gets them: encrypted
+/// ones are in the open there.
 ///
 /// # Errors
 /// Fails where the revision cannot be read.
-pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<bool, SourceError> {
+pub(super) fn may_generate<T: FileTree>(
+    chart: &ChartClosure,
+    files: &T,
+    tree: &Path,
+) -> Result<bool, SourceError> {
     for values in &chart.values {
         if let ChartValues::Inline(text) = values
             && has_changing_function(text)
@@ -73,11 +84,22 @@ pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Resu
         if path.ends_with(".tgz") {
             return Ok(true);
         }
-        if has_changing_function(&String::from_utf8_lossy(&files.read(file.file.blob)?)) {
+        let bytes = files.read(file.file.blob)?;
+        let text = String::from_utf8_lossy(&bytes);
+        if has_changing_function(&text) || text.contains(ENCRYPTED_PREFIX) && opens_template(tree, path) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns whether a file has such an action in the tree that helm gets. One that cannot be read
+/// may have any.
+fn opens_template(tree: &Path, path: &str) -> bool {
+    match fs::read(tree.join(path)).map(Zeroizing::new) {
+        Ok(bytes) => has_changing_function(&String::from_utf8_lossy(&bytes)),
+        Err(_) => true,
+    }
 }
 
 /// Returns whether an action of a template names such a function. Any text may be a template.
@@ -284,11 +306,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::helm::{ChartLimits, find_closure};
     use crate::input::origin::ObjectOrigin;
 
     fn object(body: Value) -> ChartObject {
         let origin = ObjectOrigin { root: "web".into(), renderer: "helm".into(), places: Vec::new() };
-        ChartObject { body, origin, generated: Vec::new() }
+        ChartObject { body, origin, generated: Vec::new(), is_definition: false }
+    }
+
+    // `tpl` renders values, and these may be encrypted.
+    #[test]
+    fn functions_that_make_up_values_are_found_in_encrypted_values_too() {
+        let check = |values: &str, opened: Option<&str>, expected: bool| {
+            let tree = MemoryTree::new()
+                .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+                .file("web/values.yaml", values);
+            let options = HelmOptions { release: "web".into(), ..HelmOptions::default() };
+            let chart = find_closure(&tree, "web", "", &options, ChartLimits::default()).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join("web")).unwrap();
+            if let Some(opened) = opened {
+                fs::write(folder.path().join("web/values.yaml"), opened).unwrap();
+            }
+            let found = may_generate(&chart, &tree, folder.path()).unwrap();
+            assert_eq!(found, expected, "{values} {opened:?}");
+        };
+        let sealed = "a: ENC[AES256_GCM,data:x,type:str]\n";
+        check(sealed, Some("a: '{{ randAlpha 8 }}'\n"), true);
+        check(sealed, Some("a: '{{ .Release.Name }}'\n"), false);
+        check(sealed, None, true);
+        check("a: '{{ uuidv4 }}'\n", None, true);
+        check("a: b\n", None, false);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::hook_events::HOOK_ANNOTATION;
 use super::hooks::{
-    HOOK_WEIGHT_ANNOTATION, LEFT_ALONE_ANNOTATION, annotate, listed_objects, tests_in, translate,
+    HOOK_WEIGHT_ANNOTATION, LEFT_ALONE_ANNOTATION, annotate, listed_objects, take_hook_of_definition,
+    tests_in, translate,
 };
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
@@ -33,7 +34,7 @@ fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
         body["spec"] = json!({"ttlSecondsAfterFinished": 5, "template": {"spec": {"containers": []}}});
     }
     let origin = ObjectOrigin { root: "web".into(), renderer: "helm".into(), places: Vec::new() };
-    ChartObject { body, origin, generated: Vec::new() }
+    ChartObject { body, origin, generated: Vec::new(), is_definition: false }
 }
 
 /// Returns each object by its name, with the names of those that it waits for.
@@ -321,6 +322,20 @@ fn a_word_that_helm_does_not_know_makes_no_hook() {
         let metadata: Vec<_> = objects.iter().map(|object| &object.body["metadata"]).collect();
         assert_eq!(metadata, [&json!({"name": "orders.example.com"})], "{hook}");
     }
+}
+
+#[test]
+fn a_file_in_crds_is_no_hook_whatever_it_says() {
+    let check = |is_definition: bool, hook: &str, expected: bool, left: &str| {
+        let mut definition = object("CustomResourceDefinition", "orders.example.com", hook, "1");
+        definition.is_definition = is_definition;
+        assert_eq!(take_hook_of_definition(&mut definition), expected, "{is_definition} {hook}");
+        assert_eq!(annotation_text(&definition.body, HOOK_ANNOTATION), left, "{is_definition} {hook}");
+    };
+    check(true, "pre-delete", true, "");
+    check(true, "pre-install,post-upgrade", true, "");
+    check(false, "pre-delete", false, "pre-delete");
+    check(true, "crd-install", false, "crd-install");
 }
 
 #[test]

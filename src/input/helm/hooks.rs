@@ -47,6 +47,16 @@ pub(crate) fn is_never_run(body: &Value) -> bool {
     HookEvents::of(body).is_some_and(|events| events.phase().is_none())
 }
 
+/// Takes the words for hooks off a file in `crds/`, which helm installs as it is. Returns whether
+/// they made a hook of it.
+pub(super) fn take_hook_of_definition(object: &mut ChartObject) -> bool {
+    let is_hook = object.is_definition && HookEvents::of(&object.body).is_some();
+    if is_hook {
+        take_words(&mut object.body);
+    }
+    is_hook
+}
+
 /// Makes objects among others of the hooks of a release, which are in the order in which helm
 /// prints them. A hook without a name gets one that follows from that of the release. Returns also
 /// what a person should know of them.
@@ -119,7 +129,7 @@ pub(crate) fn translate(
 /// Returns the objects of a document that helm printed. Items of a list are hooks where the list is
 /// one, as helm runs it as a whole.
 pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartObject> {
-    let ChartObject { body, origin, generated } = object;
+    let ChartObject { body, origin, generated, is_definition } = object;
     let words: Vec<(&str, String)> = HOOK_ANNOTATIONS
         .into_iter()
         .map(|key| (key, annotation_text(&body, key).to_owned()))
@@ -131,7 +141,7 @@ pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartO
                 annotate(&mut body, key, text);
             }
         }
-        ChartObject { body, origin: origin.clone(), generated: generated.clone() }
+        ChartObject { body, origin: origin.clone(), generated: generated.clone(), is_definition }
     })
 }
 

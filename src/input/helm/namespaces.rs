@@ -54,7 +54,7 @@ mod tests {
                 body[key] = value.clone();
             }
             let origin = ObjectOrigin { root: "".into(), renderer: "".into(), places: Vec::new() };
-            ChartObject { body, origin, generated: Vec::new() }
+            ChartObject { body, origin, generated: Vec::new(), is_definition: false }
         };
         let definition =
             json!({"spec": {"group": "a.example", "names": {"kind": "Zone"}, "scope": "Cluster"}});

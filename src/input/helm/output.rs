@@ -13,6 +13,7 @@ use crate::source::DUPLICATE_KEY;
 use super::chart::CHART_FILE;
 use super::closure::ChartClosure;
 use super::refusal::{WHOLE_FILE, origin_at};
+use super::trace::PARTS_FOLDER;
 
 /// The beginning of each document that helm prints. The path of its template follows.
 const SOURCE_COMMENT_PREFIX: &str = "---\n# Source: ";
@@ -20,8 +21,8 @@ const SOURCE_COMMENT_PREFIX: &str = "---\n# Source: ";
 const MAX_CHART_OBJECTS: usize = 20_000;
 /// Notices of one chart that are kept.
 const MAX_NOTICES: usize = 100;
-/// The part of a path at which files begin that helm prints as they are.
-const DEFINITIONS_INFIX: &str = "/crds/";
+/// The folder of a chart with the files that helm prints as they are.
+const DEFINITIONS_FOLDER: &str = "crds";
 
 /// An object that a chart makes.
 #[derive(Clone, PartialEq)]
@@ -32,6 +33,8 @@ pub struct ChartObject {
     pub origin: ObjectOrigin,
     /// The fields that another render gives other values, as JSON pointers.
     pub generated: Vec<String>,
+    /// Indicates whether it is of a file in `crds/`, which helm installs as it is.
+    pub is_definition: bool,
 }
 
 /// Leaves the body out, because it may be a Secret.
@@ -62,7 +65,7 @@ pub(super) fn read(
     let renderer: Arc<str> = format!("helm{CHART_SEPARATOR}{}", chart.chart).into();
     let (mut objects, mut faults, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     for (template, part) in parts(&chart.chart.name, text) {
-        let is_verbatim = template.contains(DEFINITIONS_INFIX);
+        let is_definition = is_definition_file(template);
         let origin_of_line =
             |line| chart.template_origin(template, line).unwrap_or_else(|| chart_origin(chart));
         let read = read_printed_documents(&Arc::from(template), part.as_bytes());
@@ -78,18 +81,33 @@ pub(super) fn read(
                 .hint("`helm template --show-only` prints what it makes")
         }));
         for document in &read.documents {
-            let line = if is_verbatim { document.position.line } else { 0 };
+            let line = if is_definition { document.position.line } else { 0 };
             let origin = ObjectOrigin {
                 root: chart.closure.root.clone(),
                 renderer: renderer.clone(),
                 places: vec![origin_of_line(line)],
             };
-            objects.push(ChartObject { body: document.to_value(), origin, generated: Vec::new() });
+            let (body, generated) = (document.to_value(), Vec::new());
+            objects.push(ChartObject { body, origin, generated, is_definition });
         }
         check_count(chart, &objects)?;
     }
     notices.truncate(MAX_NOTICES);
     if faults.is_empty() { Ok((objects, notices)) } else { Err(faults) }
+}
+
+/// Returns whether helm prints a file as it is: it is in the folder for that of a chart, or of one
+/// that the chart is made of.
+fn is_definition_file(template: &str) -> bool {
+    let mut parts = template.split('/').skip(1);
+    loop {
+        match parts.next() {
+            Some(PARTS_FOLDER) => {
+                let _name = parts.next();
+            }
+            part => return part == Some(DEFINITIONS_FOLDER),
+        }
+    }
 }
 
 /// Refuses more objects than one chart may have.
@@ -154,6 +172,21 @@ mod tests {
     fn origins(output: &str) -> Vec<String> {
         let (objects, _) = read(&closure(), output.as_bytes()).unwrap();
         objects.iter().map(|object| format!("{} {}", object.body["kind"], object.origin.places[0])).collect()
+    }
+
+    #[test]
+    fn files_in_crds_are_told_from_templates() {
+        let check = |template: &str, expected: bool| {
+            assert_eq!(is_definition_file(template), expected, "{template}");
+        };
+        check("web/crds/a.yaml", true);
+        check("web/crds/more/a.yaml", true);
+        check("web/charts/cache/crds/a.yaml", true);
+        check("web/charts/cache/charts/crds/crds/a.yaml", true);
+        check("crds/templates/a.yaml", false);
+        check("web/templates/crds/a.yaml", false);
+        check("web/charts/crds/templates/a.yaml", false);
+        check("", false);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Closure {
     pub root: Arc<str>,
     /// The files, by their path in a tree without links.
     pub files: BTreeMap<Arc<str>, ClosureFile>,
+    /// The paths among them of files of variables that are nothing else.
+    pub variables: BTreeSet<Arc<str>>,
     /// The folders with kustomizations; the root is the first. A chart has none.
     pub folders: Vec<ClosureFolder>,
     /// The paths in the revision that were looked at, found or not: files, links, and names at which

@@ -11,6 +11,11 @@ use super::closure::Closure;
 use super::file::ReferenceRole;
 use super::inflated::{self, InflatedChart};
 
+/// The variables that a program has in the sandbox.
+const PROGRAM_VARIABLES: [&str; 5] = ["GOGC", "GOMAXPROCS", "GOMEMLIMIT", "HOME", "TMPDIR"];
+/// The mark before the first line of some files.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The content of a file of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedContent {
@@ -126,8 +131,37 @@ impl RenderTree {
         if !charts.is_empty() {
             tree.charts = inflated::plan(&mut tree.files, closure, files, charts)?;
         }
+        for planned in tree.files.iter_mut().filter(|planned| closure.variables.contains(&planned.path)) {
+            if let PlannedContent::Blob(blob) = &planned.content
+                && let Some(text) = with_empty_values(&files.read(*blob)?)
+            {
+                planned.size = text.len() as u64;
+                planned.content = PlannedContent::Text(text.into());
+            }
+        }
         Ok(tree)
     }
+}
+
+/// Gives an empty value to the variables of the program itself that a file names without one. None
+/// where it names none. Older versions of kustomize take the value from their environment, where
+/// these are other ones at each render.
+fn with_empty_values(text: &[u8]) -> Option<Vec<u8>> {
+    let (mut out, mut is_changed) = (Vec::with_capacity(text.len()), false);
+    for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let content = line.strip_suffix(b"\n").unwrap_or(line);
+        let content = content.strip_suffix(b"\r").unwrap_or(content);
+        let key =
+            if number == 0 { content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content) } else { content };
+        let key = key.trim_ascii_start();
+        out.extend_from_slice(content);
+        if PROGRAM_VARIABLES.iter().any(|name| name.as_bytes() == key) {
+            out.push(b'=');
+            is_changed = true;
+        }
+        out.extend_from_slice(line.get(content.len()..).unwrap_or_default());
+    }
+    is_changed.then_some(out)
 }
 
 /// Returns whether a file may write the annotation. Files of objects and of data may not: kustomize

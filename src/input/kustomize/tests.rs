@@ -466,6 +466,33 @@ fn a_render_tree_holds_the_closure_and_asks_for_origins() {
 }
 
 #[test]
+fn the_environment_of_the_program_gives_no_value() {
+    let check = |lines: &str, expected: Option<&str>| {
+        let tree = MemoryTree::new()
+            .file(
+                "app/kustomization.yaml",
+                "configMapGenerator: [{name: a, envs: [a.env, b.env], files: [b.env]}]\n",
+            )
+            .file("app/a.env", lines)
+            .file("app/b.env", lines);
+        let closure = traced(&tree, "app");
+        let planned = RenderTree::of(&closure, &tree).unwrap();
+        let content = |path: &str| {
+            planned.files.iter().find(|file| &*file.path == path).map(|file| file.content.clone()).unwrap()
+        };
+        let plain = |path: &str| PlannedContent::Blob(closure.files[path].file.blob);
+        let written = expected.map(|text| PlannedContent::Text(text.as_bytes().into()));
+        assert_eq!(content("app/a.env"), written.unwrap_or_else(|| plain("app/a.env")), "{lines}");
+        // Its content is data too.
+        assert_eq!(content("app/b.env"), plain("app/b.env"), "{lines}");
+    };
+    check("HOME", Some("HOME="));
+    check("\u{feff}HOME\nA=HOME\n  TMPDIR\r\nGOGC\n", Some("\u{feff}HOME=\nA=HOME\n  TMPDIR=\r\nGOGC=\n"));
+    check("HOME=x\nPATH\n#HOME\nHOME \nA\n", None);
+    check("A=1\n\u{feff}HOME\n", None);
+}
+
+#[test]
 fn the_places_of_an_object_are_bounded_by_the_bytes_of_their_paths() {
     let (folder, object) = ("x".repeat(200), "kind: Service\nmetadata: {name: web}\n");
     let places = |levels: usize| {

@@ -268,6 +268,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             }
             (Some(file), role) => {
                 let source = Arc::from(found.path);
+                self.note_use(&path, role);
                 if !self.add(&path, &source, file) {
                     if !self.is_full {
                         self.refuse(refusal::link_conflict(site.file, reference, Some(&path)));
@@ -340,6 +341,15 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             self.follow(&ReferenceSite { file, ..*site }, reference)?;
         }
         Ok(())
+    }
+
+    /// Notes whether a file that is about to be added has variables, and is nothing else.
+    fn note_use(&mut self, path: &str, role: ReferenceRole) {
+        if role != ReferenceRole::Variables {
+            self.closure.variables.remove(path);
+        } else if !self.closure.files.contains_key(path) {
+            self.closure.variables.insert(path.into());
+        }
     }
 
     /// Puts a folder in the queue, once.

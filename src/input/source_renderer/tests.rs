@@ -236,7 +236,7 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
     let render = |roots: &[(&str, &'static str)], server: Option<Result<&str, &str>>| {
         let versions = server.map(|server| {
             let server = server.map(Arc::from).map_err(Arc::from);
-            Arc::new(ServedVersions { server, apis: ["v1".to_owned()].into() })
+            Arc::new(ServedVersions { server, apis: ["v1".to_owned()].into(), unready: None })
         });
         let files = MemoryTree::new()
             .file("a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n")

@@ -10,8 +10,8 @@ use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::finding::{VariableFinding, VariableProblem, shorten};
 use super::table::{TableCompleteness, VariableTable};
 use crate::manifest::{
-    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, has_substitution_disabled, plain_value,
-    read_documents,
+    PlacedEntry, PlacedFile, PlacedNode, PlacedValue, ScalarStyle, TextPosition, has_substitution_disabled,
+    plain_value, read_documents,
 };
 use crate::object::{Diagnostic, Severity, count_text, verb_to_be};
 
@@ -88,7 +88,11 @@ impl SubstitutedFile {
 /// Reads a file of the repository, or what a program printed, and puts the variables into its
 /// documents. Objects that say so are left as they are.
 pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -> SubstitutedFile {
-    let read = read_documents(file, bytes);
+    substitute_documents(read_documents(file, bytes), table)
+}
+
+/// Does the same as [`substitute`] for documents that were read.
+pub(crate) fn substitute_documents(read: PlacedFile, table: &VariableTable) -> SubstitutedFile {
     let mut budget = ExpansionBudget::default();
     let (mut reported, mut left_out) = (0, 0);
     let documents = read.documents.into_iter().map(|mut value| {

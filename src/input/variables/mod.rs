@@ -40,7 +40,7 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use document::SubstitutedFile;
-pub(crate) use document::{DocumentUsability, SubstitutedDocument, substitute};
+pub(crate) use document::{DocumentUsability, SubstitutedDocument, substitute, substitute_documents};
 pub use evaluate::{TemplateFault, expand};
 pub(crate) use finding::{UNKNOWN_VARIABLE, VariableFinding};
 pub(crate) use lookup::{HolderBody, LookupPlan, ObjectVariables, is_holder, plan_lookups};

@@ -12,7 +12,7 @@ use super::*;
 use crate::cluster::tests::fake::{FakeApiServer, ScriptedReply};
 use crate::engine::{
     AcceptanceRecord, AdoptPolicy, BlastRadius, BudgetNarrowing, LiveObject, ObjectOwner, OptOutPolicy,
-    PrunePolicy, RepositoryExtent,
+    PrunePolicy, RejectionAction, ReleaseUnit, RepositoryExtent, RollbackTarget, UnitMember,
 };
 use crate::input::VariableMode;
 use crate::object::annotations;
@@ -162,4 +162,24 @@ fn a_source_has_to_record_the_accepted_revision_first_where_the_next_one_is_judg
     check(Some(VerifiedCommits::Range), AcceptanceRecord::Required);
     check(Some(VerifiedCommits::Head), AcceptanceRecord::Optional);
     check(None, AcceptanceRecord::Optional);
+}
+
+#[test]
+fn failed_contents_whose_record_is_gone_are_reported() {
+    let rejected = |names: &[&str]| {
+        let id = |name: &str| ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name);
+        let member =
+            || UnitMember { content: None, rollback_target: RollbackTarget::Unknown, restarted: None };
+        let members = names.iter().map(|name| (id(name), member())).collect();
+        let unit = ReleaseUnit { inventory_id: "a-v1".into(), revision: Revision::new("r1"), members };
+        Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() }
+    };
+    let check = |rejections: &[Rejection], expected: Option<&str>| {
+        assert_eq!(lost_rejections_text(rejections).as_deref(), expected);
+    };
+    check(&[], None);
+    let one = "the failed content of Deployment shop/web is tried again, as its record is gone";
+    check(&[rejected(&["web"])], Some(one));
+    let more = "the failed content of Deployment shop/a and of 2 other objects is tried again, as its record is gone";
+    check(&[rejected(&["web", "a"]), rejected(&["b"])], Some(more));
 }

@@ -23,6 +23,7 @@ impl Engine {
             id: id.clone(),
             source,
             additional_unavailable: self.additional_unavailable(id, reserved),
+            reserved,
         };
         Some((request, self.make_claim(source, desired.hash, reserved)))
     }
@@ -35,28 +36,28 @@ impl Engine {
         if self.is_slot_missing(id) && self.is_claimed(id) {
             self.take_slot(id);
         }
-        match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.held_step.clone()) {
+        match self.rollouts.steps.daemon_set(id).and_then(|rollout| rollout.held_step.clone()) {
             Some(step) => decision.with_reason(Reason::Step(step)),
             None => decision,
         }
     }
 
     fn is_slot_missing(&self, id: &ObjectId) -> bool {
-        self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
+        self.rollouts.steps.daemon_set(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
     }
 
     fn take_slot(&mut self, id: &ObjectId) {
-        let Some((_, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
+        let Some(claim) = self.rollouts.slot_requests.claim_of(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
         let (reserved, written) = (claim.additional_unavailable, before.min_resource_version);
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, Some(claim), written);
         rollout.started_from = before.started_from;
         rollout.pods = before.pods;
-        if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
+        if let Some(rollout) = self.rollouts.steps.daemon_set_mut(id) {
             rollout.lacks = MissingBudget::Nothing;
         }
         self.rollouts.in_flight.insert(id.clone(), rollout);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
     }
 }

@@ -272,7 +272,7 @@ impl Engine {
             else {
                 return false;
             };
-            self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
+            self.foreign_config(&newest).is_some_and(|(key, now)| restarted.is_foreign_changed(key, now))
         };
         // Changed outside data end a quarantine, and never a rollback: its contents are in git.
         if rejection.action == RejectionAction::Quarantine && rejection.unit.members.iter().any(foreign) {
@@ -347,7 +347,7 @@ impl Engine {
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
         let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
-        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.rollbacks.pending.track(id, rejection.map(|rejection| &rejection.replacement));
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
@@ -401,20 +401,20 @@ impl Engine {
             let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
-            let ledger = self.rollouts.ledger.as_ref();
+            let ledger = self.rollouts.ledger.latest();
             let Some(unit) =
                 ledger.and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[source], id))
             else {
                 return;
             };
+            // A newer revision may have changed only what needed no rollout. It may also have taken
+            // back what was claimed in place of the failed content.
+            let unit = self.unit_at_head(source, unit).unwrap_or_else(|| unit.clone());
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             if member.is_some_and(|member| !self.is_member_shown(id, member)) {
-                // The failed content has been replaced by something newer, which is claimed
-                // already.
+                // Something newer replaces the failed content, and is claimed already.
                 return;
             }
-            // A newer revision may have changed only what needed no rollout.
-            let unit = self.unit_at_head(source, unit).unwrap_or_else(|| unit.clone());
             let cause = bound_cause(self.failure_cause(id, &unit, why));
             Rejection { action: self.action_for_unit(&unit, id), cause, unit }
         };
@@ -433,7 +433,8 @@ impl Engine {
             let state = &self.sources[source];
             state.head.is_some() && state.inventory.is_some()
         };
-        let is_ledger_read = self.rollouts.ledger.is_some() || self.rollouts.unreadable_reason.is_some();
+        let ledger = &self.rollouts.ledger;
+        let is_ledger_read = ledger.latest().is_some() || ledger.unreadable_reason().is_some();
         source.is_none_or(|source| is_read(source) && is_ledger_read)
     }
 
@@ -452,7 +453,7 @@ impl Engine {
             let unit = self
                 .rollouts
                 .ledger
-                .as_ref()
+                .latest()
                 .and_then(|ledger| ledger.unit_of(&self.sources.inventory_ids()[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
@@ -498,7 +499,7 @@ impl Engine {
         source: SourceId,
         rejection: &Rejection,
     ) -> bool {
-        let Some(ledger) = &self.rollouts.ledger else { return true };
+        let Some(ledger) = self.rollouts.ledger.latest() else { return true };
         let members = &rejection.unit.members;
         let is_recorded =
             members.keys().any(|id| ledger.unit_of(&self.sources.inventory_ids()[source], id).is_some());

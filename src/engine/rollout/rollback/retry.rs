@@ -26,7 +26,15 @@ pub(in crate::engine) struct RejectionRetries {
     /// The ones whose units are to be recorded again before.
     to_record: Vec<(SourceId, Rejection)>,
     /// The ones that may go now.
-    pub(in crate::engine) to_drop: Vec<(SourceId, Rejection)>,
+    to_drop: Vec<(SourceId, Rejection)>,
+}
+
+#[cfg(test)]
+impl crate::engine::rollout::rollback::RollbackState {
+    /// Has these rejections taken out of the inventories of their sources, and no others.
+    pub(in crate::engine) fn set_retried(&mut self, rejections: Vec<(SourceId, Rejection)>) {
+        self.retries.to_drop = rejections;
+    }
 }
 
 impl Engine {
@@ -41,11 +49,11 @@ impl Engine {
             return OrderAnswer::Done(self.retry_unrecorded(source, id, &unrecorded));
         };
         // The write in flight may take the record away.
-        let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
+        let ledger = self.rollouts.ledger.latest().filter(|_| !self.rollouts.ledger.is_saving());
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
         let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.is_showing_failed_content(source, &known);
-        let retries = &mut self.rollouts.retries;
+        let retries = &mut self.rollouts.rollbacks.retries;
         let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
@@ -83,18 +91,19 @@ impl Engine {
 
     /// Returns whether a rejection of the inventory is to be taken out of it.
     pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
-        self.rollouts.retries.to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
+        let retries = &self.rollouts.rollbacks.retries;
+        retries.to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
     /// Returns whether a unit is kept until the inventory has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &ReleaseUnit) -> bool {
-        let RejectionRetries { to_record, to_drop } = &self.rollouts.retries;
+        let RejectionRetries { to_record, to_drop } = &self.rollouts.rollbacks.retries;
         to_record.iter().chain(to_drop).any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
 
     /// Records the units that are to be tried again.
     pub(in crate::engine) fn record_retried_units(&self, ledger: &mut RolloutLedger) {
-        for (_, rejection) in &self.rollouts.retries.to_record {
+        for (_, rejection) in &self.rollouts.rollbacks.retries.to_record {
             if !ledger.units.iter().any(|unit| is_overlapping(unit, &rejection.unit)) {
                 ledger.units.push(rejection.unit.clone());
             }
@@ -181,8 +190,9 @@ impl Engine {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
         let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
-        self.rollouts.retries.to_record.retain_mut(|one| !gone(one));
-        let begun: Vec<(SourceId, Rejection)> = self.rollouts.retries.to_drop.extract_if(.., gone).collect();
+        let retries = &mut self.rollouts.rollbacks.retries;
+        retries.to_record.retain_mut(|one| !gone(one));
+        let begun: Vec<(SourceId, Rejection)> = retries.to_drop.extract_if(.., gone).collect();
         for id in begun.iter().flat_map(|(_, rejection)| rejection.unit.members.keys()) {
             self.restart_evaluation(source, id);
         }
@@ -231,7 +241,7 @@ impl Engine {
         let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.earlier_failure, rollout.started_from) = (earlier, RolloutStartState::Failure);
-        self.rollouts.budget_stale = true;
+        self.rollouts.slot_requests.mark_stale();
         self.note_object_change(id);
     }
 }

@@ -39,7 +39,9 @@ impl ExhaustiveModel<'_> {
         let _ = write!(
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",
-            source.pending_rejections, engine.rollouts.units_to_record, engine.rollouts.slow_start_limit
+            source.pending_rejections,
+            engine.rollouts.units.units_to_record(),
+            engine.rollouts.slot_requests.slow_start_limit()
         );
         print.0.finish()
     }

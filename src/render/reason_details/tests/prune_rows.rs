@@ -95,6 +95,11 @@ pub(super) fn deferred_for_all() -> Vec<Row> {
             "nothing is pruned while Deployment.apps cannot be listed",
         ),
         defer(
+            PruneCause::UnrenderedKind(kind()),
+            json!({"cause": "KindNotListed", "kind": "Deployment.apps"}),
+            "nothing is pruned until charts are rendered with Deployment.apps, which the server did not list",
+        ),
+        defer(
             PruneCause::UnreadContent(config()),
             json!({"cause": "ContentUnread", "object": config_json()}),
             "pruned when the content of ConfigMap shop/env was read again",

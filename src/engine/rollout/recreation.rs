@@ -1,0 +1,76 @@
+//! Workloads that are deleted to be created again.
+//!
+//! Nothing of such a workload serves from its deletion on until it is complete again. So its
+//! rollout goes on and keeps its slot, and all of its pods count as unavailable. It ends without
+//! the workload in three cases: no source wants it, its creation is refused for good, or it is not
+//! there within the progress deadline. The last two are reported as a failure.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::engine::facts::entry::RefusalRule;
+use crate::engine::rollout::evaluation::RolloutVerdict;
+use crate::engine::rollout::events::RolloutEventKind;
+use crate::engine::rollout::progress::ProgressTracking;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::state::Engine;
+use crate::object::{ObjectId, duration_text};
+
+/// The way in which a rollout replaces the pods of its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum RolloutMethod {
+    /// The workload is updated.
+    Update,
+    /// The workload is deleted, and created again.
+    Recreate,
+}
+
+impl Engine {
+    /// Returns whether a workload is deleted to be created again, and still wanted.
+    pub(in crate::engine) fn is_being_recreated(&self, id: &ObjectId) -> bool {
+        let rollout = self.rollouts.in_flight.get(id);
+        rollout.is_some_and(|rollout| rollout.method == RolloutMethod::Recreate)
+            && self.wanting_source(id).is_some()
+    }
+
+    /// Evaluates a rollout whose workload was deleted and is not there again; none for any other.
+    pub(in crate::engine) fn evaluate_recreation(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        progress: &mut ProgressTracking,
+        now: Instant,
+    ) -> Option<RolloutVerdict> {
+        let is_deleted = rollout.method == RolloutMethod::Recreate
+            && rollout.min_resource_version.is_some()
+            && self.informer_object(id).is_none_or(|live| live.deleting);
+        if !is_deleted {
+            return None;
+        }
+        let entry = self.entry(id);
+        let refusal = entry.and_then(|entry| entry.refusal_of(entry.target_content()?.1));
+        // The refusal of a change to an immutable field is why it was deleted.
+        let is_final = |rule: RefusalRule| rule != RefusalRule::Immutable;
+        if let Some(refusal) = refusal.filter(|refusal| refusal.retry.is_none() && is_final(refusal.rule)) {
+            return Some(RolloutVerdict::NotRecreated(refusal.text.clone()));
+        }
+        let timeout = self.progress_timeout(id);
+        let until = progress.note_missing(now) + timeout;
+        Some(if now < until {
+            RolloutVerdict::InProgress(Some(until))
+        } else {
+            let why =
+                format!("it was deleted to be created again, and is missing for {}", duration_text(timeout));
+            RolloutVerdict::NotRecreated(why.into())
+        })
+    }
+
+    /// Ends a rollout whose workload was deleted and is not created again. Others go on.
+    pub(in crate::engine) fn end_recreation(&mut self, id: &ObjectId, why: Arc<str>) {
+        let Some(rollout) = self.rollouts.in_flight.remove(id) else { return };
+        self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why));
+        self.end_claim(id);
+        self.rollouts.slot_requests.begin_slow_start();
+        self.note_object_change(id);
+    }
+}
