@@ -41,10 +41,11 @@ impl Program {
         command
     }
 
-    /// Starts the daemon as the unit files do: one heap for all threads.
+    /// Starts the daemon as the unit files do: one heap for all threads, and free memory is given
+    /// back.
     pub(crate) fn daemon(&self, arguments: &[&str]) -> Outcome<Daemon> {
         let mut command = self.command(arguments);
-        command.env("MALLOC_ARENA_MAX", "1");
+        command.env("MALLOC_ARENA_MAX", "1").env("MALLOC_TRIM_THRESHOLD_", "131072");
         Daemon::start(command)
     }
 }

@@ -104,7 +104,7 @@ impl Replica {
         bare.arg("run").arg("--config").arg(self.configuration_file());
         bare.env("RUNTIME_DIRECTORY", self.folder.path().join("run"));
         // As the unit files do.
-        bare.env("MALLOC_ARENA_MAX", "1");
+        bare.env("MALLOC_ARENA_MAX", "1").env("MALLOC_TRIM_THRESHOLD_", "131072");
         bare.envs(self.variables.iter().map(|(name, value)| (name, value)));
         self.daemon = Some(Daemon::start(wrapped(bare, &self.wrapper)));
         self.starts += 1;

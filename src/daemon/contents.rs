@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use super::parsed_files::ParsedFiles;
 use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
@@ -86,13 +87,26 @@ type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,
     kept: Arc<Mutex<RecentParses>>,
+    /// What was parsed when it was read first.
+    parsed: ParsedFiles,
 }
 
 impl ContentStore {
     /// Returns a store over sources in the order of their numbers, each with the id of its
     /// inventory.
     pub(super) fn new(sources: impl IntoIterator<Item = ContentOrigin>) -> Self {
-        Self { origins: Arc::new(sources.into_iter().collect()), kept: Arc::default() }
+        let origins = Arc::new(sources.into_iter().collect());
+        Self { origins, kept: Arc::default(), parsed: ParsedFiles::default() }
+    }
+
+    /// Returns one that takes what is kept here as it was parsed.
+    pub(super) fn with_parsed(self, parsed: ParsedFiles) -> Self {
+        Self { parsed, ..self }
+    }
+
+    /// Returns where whoever reads a source keeps what was parsed.
+    pub(super) fn parsed_files(&self) -> ParsedFiles {
+        self.parsed.clone()
     }
 
     /// Adds those of the source with the next number.
@@ -177,6 +191,9 @@ impl ContentStore {
         desired: &DesiredObject,
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
         let blob = BlobId::from(desired.body.blob);
+        if let Some(parsed) = self.parsed.get(blob) {
+            return Ok(parsed);
+        }
         let known =
             |kept: &RecentParses| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {

@@ -1,11 +1,14 @@
 //! The comparison of an object with its content. Our entry is compared and the values behind it. A
 //! dry run decides where those leave a doubt. Also finds who changed it.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 
+use futures::future::join_all;
 use serde_json::Value;
 
-use super::contents::ContentStore;
+use super::contents::{ContentError, ContentStore};
 use super::executor::run_blocking;
 use super::loop_event::LookupFailure;
 use crate::change;
@@ -21,6 +24,9 @@ use crate::fields::{
     self, DriftedPaths, EmptyCounterpart, FieldPath, OwnershipCheck, ReplacedMember, ValueDigest, ValueSchema,
 };
 use crate::object::{ObjectId, Revision, text_at};
+
+/// The questions for which another thread is worth its start.
+const MIN_QUESTIONS_OF_THREAD: usize = 64;
 
 /// A question whether an object is as a content asks.
 #[derive(Clone, Debug)]
@@ -116,6 +122,48 @@ impl ComparisonRequest {
         let digest = |entry: &str| fields::value_digest(shown, entry, self.value_schema());
         own == shape.map(|shape| shape.to_string()) && self.values == self.shape.as_deref().map(digest)
     }
+}
+
+/// The answer to a question; an error where the content cannot be read.
+pub(super) struct ComparedObject {
+    /// The question.
+    pub(super) request: ComparisonRequest,
+    /// The answer.
+    pub(super) verified: Result<VerifiedOwnership, ContentError>,
+}
+
+/// Answers questions by what the cluster was last seen to show, in their order. Many are answered
+/// on all cores.
+pub(super) async fn compare_cached(
+    contents: &ContentStore,
+    requests: Vec<ComparisonRequest>,
+) -> Vec<ComparedObject> {
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let answers = divide(requests, threads).into_iter().map(|requests| {
+        let contents = contents.clone();
+        run_blocking(move || compare_all(&contents, requests))
+    });
+    join_all(answers).await.into_iter().flatten().collect()
+}
+
+fn compare_all(contents: &ContentStore, requests: Vec<ComparisonRequest>) -> Vec<ComparedObject> {
+    let compare = |request: ComparisonRequest| {
+        let content = contents.defended_content(&request.desired);
+        let verified = content.map(|content| request.answer_from_view(content));
+        ComparedObject { request, verified }
+    };
+    requests.into_iter().map(compare).collect()
+}
+
+/// Divides questions among threads, in their order.
+fn divide<T>(mut questions: Vec<T>, threads: usize) -> Vec<Vec<T>> {
+    let share = questions.len().div_ceil(threads.max(1)).max(MIN_QUESTIONS_OF_THREAD);
+    let mut shares = Vec::new();
+    while !questions.is_empty() {
+        let rest = questions.split_off(share.min(questions.len()));
+        shares.push(std::mem::replace(&mut questions, rest));
+    }
+    shares
 }
 
 /// Answers by the values that the cluster shows now, and by a dry run where they are not spelled as
@@ -293,4 +341,26 @@ pub(super) async fn describe_writers(
         fields::drift_words(managed, drifted, FIELD_MANAGER)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_divided_evenly_and_few_are_left_to_one_thread() {
+        let check = |count: usize, threads: usize, expected: &[usize]| {
+            let shares = divide((0..count).collect::<Vec<usize>>(), threads);
+            let sizes: Vec<usize> = shares.iter().map(Vec::len).collect();
+            assert_eq!(sizes, expected, "{count} questions, {threads} threads");
+            assert!(shares.concat().into_iter().eq(0..count), "{shares:?}");
+        };
+        check(0, 2, &[]);
+        check(1, 2, &[1]);
+        check(MIN_QUESTIONS_OF_THREAD, 2, &[MIN_QUESTIONS_OF_THREAD]);
+        check(MIN_QUESTIONS_OF_THREAD + 1, 2, &[MIN_QUESTIONS_OF_THREAD, 1]);
+        check(1_000, 2, &[500, 500]);
+        check(1_001, 2, &[501, 500]);
+        check(1_000, 0, &[1_000]);
+    }
 }

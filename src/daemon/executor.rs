@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::contents::{self, ContentStore};
-use super::drift::{self, ComparisonRequest};
+use super::drift::{self, ComparedObject, ComparisonRequest};
 use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
@@ -284,19 +284,11 @@ impl Executor {
 
     /// Compares contents with what the informers showed last.
     pub(super) async fn compare_cached(self, requests: Vec<ComparisonRequest>) -> LoopEvent {
-        let answered = run_blocking(move || {
-            requests
-                .into_iter()
-                .map(|request| {
-                    let verified = self
-                        .contents
-                        .defended_content(&request.desired)
-                        .map(|content| request.answer_from_view(content));
-                    (request.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
-                })
-                .collect()
+        let compared = drift::compare_cached(&self.contents, requests).await;
+        let answers = compared.into_iter().map(|ComparedObject { request, verified }| {
+            (request.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
         });
-        LoopEvent::Compared(answered.await)
+        LoopEvent::Compared(answers.collect())
     }
 
     /// Compares a content with a live read of its object.

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::parsed_files::ParsedFiles;
 use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SharedDesiredObject, SourceId,
     UnusableObject, check_annotations, check_variables,
@@ -33,6 +34,8 @@ pub(super) struct ReadSettings {
     pub(super) variables: VariableMode,
     /// Texts that its objects share.
     pub(super) names: NameInterner,
+    /// The place of what was parsed, for those who need it again.
+    pub(super) parsed: ParsedFiles,
 }
 
 /// The result of reading a file, with the kinds whose scopes were not known. It is read again once
@@ -58,7 +61,9 @@ impl ReadSettings {
 
     /// Parses one file. It depends on no scope, and so on no other file.
     pub(super) fn parse(&self, snapshot_file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
-        read_manifest(snapshot_file, bytes, &self.decrypter)
+        let parsed = read_manifest(snapshot_file, bytes, &self.decrypter);
+        self.parsed.keep(snapshot_file.blob, bytes.len(), &parsed.items);
+        parsed
     }
 
     /// Makes the facts of what was parsed of a file.
@@ -230,6 +235,7 @@ mod tests {
             decrypter: Arc::default(),
             variables: VariableMode::Literal,
             names: NameInterner::default(),
+            parsed: ParsedFiles::default(),
         };
         let mut read =
             read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());

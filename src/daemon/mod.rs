@@ -46,6 +46,7 @@ mod manifest_facts;
 mod missing_kinds;
 mod moved_objects;
 mod parse_ahead;
+mod parsed_files;
 mod pass_result;
 mod pins;
 mod plan_lookups;

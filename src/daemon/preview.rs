@@ -15,11 +15,13 @@ use self::plan_executor::PlanExecutor;
 use super::accepted_revision;
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
-use super::drift::{self, ComparisonRequest};
+use super::drift::{self, ComparedObject, ComparisonRequest};
 use super::executor::{direct_view, run_blocking};
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
+use super::manifest_facts::ReadSettings;
 use super::moved_objects::MovedObjectSearch;
+use super::parsed_files::ParsedFiles;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
@@ -38,6 +40,15 @@ const CONCURRENT_DRY_RUNS: usize = 8;
 
 /// The names that are looked up together, by kind and namespace.
 type LookupGroups = BTreeMap<(GroupKind, Option<String>), BTreeSet<String>>;
+
+/// The questions that are answered together.
+#[derive(Default)]
+struct OpenQuestions {
+    /// The objects to be looked up.
+    lookups: LookupGroups,
+    /// The contents to be compared with what was listed.
+    comparisons: Vec<ComparisonRequest>,
+}
 
 /// Returns what one pass over a source would do. Writes nothing to the cluster.
 ///
@@ -164,7 +175,8 @@ impl PreviewRun {
         engine.handle(Input::PeerRules(rules), now);
         engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         engine.handle(Input::Scopes(kind_scopes(Some(&kinds))), now);
-        let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
+        let contents = ContentStore::new([]).with_parsed(ParsedFiles::of_single_pass());
+        let namespace = namespace.to_owned();
         let (source_views, notes) = (Vec::new(), Vec::new());
         Self { cluster, namespace, source_views, source: SourceId::new(0), engine, contents, kinds, notes }
     }
@@ -220,6 +232,7 @@ impl PreviewRun {
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
+        let read_settings = ReadSettings { parsed: self.contents.parsed_files(), ..read_settings };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {
@@ -380,14 +393,15 @@ impl PreviewRun {
         let mut decisions = BTreeMap::new();
         let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();
         while !open.is_empty() {
-            let mut lookups = LookupGroups::new();
+            let mut questions = OpenQuestions::default();
             for id in std::mem::take(&mut open) {
                 if let Some(question) = self.decide_object(&id, &mut decisions, now) {
-                    self.answer(&id, question, &mut lookups, now).await;
+                    self.answer(&id, question, &mut questions, now).await;
                     open.push(id);
                 }
             }
-            self.look_up(lookups).await?;
+            self.compare_cached(questions.comparisons, now).await;
+            self.look_up(questions.lookups).await?;
         }
         Ok(decisions)
     }
@@ -404,23 +418,24 @@ impl PreviewRun {
         executor.question
     }
 
-    /// Answers a question about an object. Lookups are collected, and answered together.
+    /// Answers a question about an object. Those are collected that are answered together.
     async fn answer(
         &mut self,
         id: &ObjectId,
         question: ObjectQuestion,
-        lookups: &mut LookupGroups,
+        questions: &mut OpenQuestions,
         now: Instant,
     ) {
         let verified = match question {
             ObjectQuestion::Existence => {
                 let group = (id.group_kind(), id.namespace().map(str::to_owned));
-                lookups.entry(group).or_default().insert(id.name().to_owned());
+                questions.lookups.entry(group).or_default().insert(id.name().to_owned());
                 return;
             }
             ObjectQuestion::OlderContent => return self.give_up_reading(id),
             ObjectQuestion::CachedComparison(desired, variant) => {
-                self.compare_cached(id, &desired, variant).await
+                questions.comparisons.push(self.comparison_request(id, &desired, variant));
+                return;
             }
             ObjectQuestion::LiveComparison(desired, variant) => {
                 self.compare_live(id, &desired, variant).await
@@ -476,16 +491,12 @@ impl PreviewRun {
         run_blocking(move || contents.body_without_live(&desired, &annotation, variant)).await.ok()
     }
 
-    async fn compare_cached(
-        &self,
-        id: &ObjectId,
-        desired: &SharedDesiredObject,
-        variant: ApplyVariant,
-    ) -> VerifiedOwnership {
-        let request = self.comparison_request(id, desired, variant);
-        let (contents, desired) = (self.contents.clone(), desired.clone());
-        let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
-        request.answer_from_view(content)
+    /// Compares contents with what was listed. One that cannot be read counts as empty.
+    async fn compare_cached(&mut self, requests: Vec<ComparisonRequest>, now: Instant) {
+        for ComparedObject { request, verified } in drift::compare_cached(&self.contents, requests).await {
+            let verified = verified.unwrap_or_else(|_| request.answer_from_view(Value::Null));
+            self.engine.handle(Input::Compared { id: request.id, verified }, now);
+        }
     }
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled

@@ -58,6 +58,7 @@ use super::executor::Executor;
 use super::informer_groups::InformerGroups;
 use super::inventory::CallState;
 use super::loop_event::LoopEvent;
+use super::parsed_files::ParsedFiles;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
 use super::tasks::FatalError;
@@ -141,8 +142,16 @@ impl Reconciler {
         let mut engine = claims::engine(setup.budget, setup.trace.as_ref());
         set_peer_rules(&mut engine, &setup.namespace, run_mode);
         let mut informer_groups = InformerGroups::new(&setup.cluster);
-        let (sources, content_origins) =
-            SourceTasks::of_sources(setup.sources, &setup.namespace, &mut engine, &mut informer_groups);
+        let parsed =
+            if run_mode.is_daemon() { ParsedFiles::default() } else { ParsedFiles::of_single_pass() };
+        let (sources, content_origins) = SourceTasks::of_sources(
+            setup.sources,
+            &setup.namespace,
+            &parsed,
+            &mut engine,
+            &mut informer_groups,
+        );
+        let contents = ContentStore::new(content_origins).with_parsed(parsed);
         let queue = WorkQueue::default();
         let telemetry = LoopTelemetry {
             listener,
@@ -157,7 +166,7 @@ impl Reconciler {
             engine,
             queue,
             objects: ObjectReports::default(),
-            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
+            executor: Executor { cluster: setup.cluster, contents },
             watches: ClusterWatches::new(informer_groups, &events.sender),
             records: OwnRecords::unread(setup.namespace, sources.locations.len()),
             sources,

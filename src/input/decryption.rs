@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::render_cipher::{RECIPIENTS_KEY, RootCipher};
+use super::render_cipher::{RECIPIENTS_KEY, RootCipher, SEALED_PREFIX};
 use super::sops::{
-    AgeIdentities, DataKey, FileSeal, OpenedFile, PlaintextLayout, SopsError, SopsFormat, is_encrypted,
-    object_key, open, open_object, sealing_secret,
+    AgeIdentities, DataKey, ENCRYPTED_PREFIX, FileSeal, OpenedFile, PlaintextLayout, SopsError, SopsFormat,
+    is_encrypted, object_key, open, open_object, sealing_secret,
 };
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
@@ -224,6 +224,13 @@ impl From<SopsError> for Box<Diagnostic> {
     }
 }
 
+/// Returns whether a rendered object may have values that are not open: its text has a key or the
+/// beginning of a value of such an object, or letters that are spelled by their numbers.
+pub(super) fn may_be_closed(object: &[u8]) -> bool {
+    let marks = [RECIPIENTS_KEY, SOPS_METADATA, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
+    std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
+}
+
 /// Returns whether an object has SOPS's metadata.
 pub(super) fn is_encrypted_object(object: &Value) -> bool {
     object.get(SOPS_METADATA).is_some_and(Value::is_object)
@@ -283,6 +290,20 @@ mod tests {
         assert_eq!(decrypter.identities().err(), Some(expected));
         std::fs::write(&named, IDENTITY).unwrap();
         assert!(decrypter.identities().is_ok());
+    }
+
+    #[test]
+    fn an_object_without_any_mark_is_in_the_open() {
+        let check = |object: &str, expected: bool| {
+            assert_eq!(may_be_closed(object.as_bytes()), expected, "{object}");
+        };
+        check(r#"{"kind":"ConfigMap","metadata":{"name":"web"},"data":{"a":"1\n"}}"#, false);
+        check(r#"{"kind":"Secret","sops":{"mac":"x"}}"#, true);
+        check(r#"{"kind":"Secret","\u0073ops":{"mac":"x"}}"#, true);
+        check(r#"{"kind":"Secret","data":{"a":"ENC[AES256_GCM,data:x]"}}"#, true);
+        check(&format!(r#"{{"kind":"Secret","data":{{"a":"{SEALED_PREFIX}x]"}}}}"#), true);
+        check(&format!(r#"{{"kind":"Secret","{RECIPIENTS_KEY}":[]}}"#), true);
+        assert!(!may_be_closed(b"\xff"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing};
+use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing, may_be_closed};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::{RECIPIENTS_KEY, SEALED_PREFIX};
 use super::sops::is_encrypted_value;
@@ -44,6 +44,10 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
         }
         reading
     };
+    // Nearly all are in the open, and need not be parsed twice.
+    if !may_be_closed(bytes) {
+        return read(bytes);
+    }
     let at = file.origin_of(ManifestOrigin::of_file(Arc::clone(&file.path)));
     // The reader of manifests takes deeper nesting than the one that opens values.
     let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else {

@@ -227,7 +227,10 @@ impl<'a> SeenPaths<'a> {
         let ObjectOrigin { root, renderer, places } = origin;
         let root = self.path(&root);
         let seen = |place: ManifestOrigin| ManifestOrigin { file: self.path(&place.file), ..place };
-        RenderOrigin { root, renderer, places: places.into_iter().map(seen).collect() }
+        let mut places: Vec<ManifestOrigin> = places.into_iter().map(seen).collect();
+        // They are kept as long as the revision is in force, and most are one or two.
+        places.shrink_to_fit();
+        RenderOrigin { root, renderer, places }
     }
 }
 

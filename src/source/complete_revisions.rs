@@ -61,7 +61,8 @@ pub(super) fn is_complete(
     supply: &mut dyn FnMut(Oid, ObjectType) -> bool,
 ) -> bool {
     let Ok(odb) = ObjectDatabase::of(repository) else { return false };
-    let mut is_here = |id: Oid, kind: ObjectType| odb.exists(id) || supply(id, kind);
+    // Nobody else writes packs meanwhile.
+    let mut is_here = |id: Oid, kind: ObjectType| odb.is_known(id) || supply(id, kind);
     if !is_here(commit, ObjectType::Commit) {
         return false;
     }

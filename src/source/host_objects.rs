@@ -123,23 +123,20 @@ impl<'a> HostObjects<'a> {
         Ok(read.is_some())
     }
 
-    /// Copies a commit beside an older one of the store, judges it and pins it. A child does that,
-    /// but for what lies in small files of its own.
+    /// Copies a commit beside the one that a reference of the store leads to, judges it and pins
+    /// it. A child does that, but for what lies in small files of its own.
     ///
     /// Fails where it is no honest commit, or not all of it is there.
-    pub(super) async fn pin_copy(
-        &self,
-        commit: &Revision,
-        older: Option<&Revision>,
-    ) -> Result<(), SourceError> {
+    pub(super) async fn pin_copy(&self, commit: &Revision, older_ref: &str) -> Result<(), SourceError> {
         let (store, wanted, objects) = (self.store.clone(), commit.clone(), self.objects());
         let copy = move || store.try_complete_from_files(&wanted, &objects);
         if run_bounded(self.shown_location, self.store.settings().fetch, copy).await? {
+            // The commit was judged then, and each object of it was found.
             self.store.cut_history(self.lock, commit)?;
-        } else {
-            let older = older.filter(|older| self.store.has_revision(older));
-            self.copy_commit(commit, older).await?;
+            return self.store.pin(self.lock, commit);
         }
+        let older = self.store.remembered_revision(older_ref).filter(|older| self.store.has_revision(older));
+        self.copy_commit(commit, older.as_ref()).await?;
         let damaged =
             |detail: String| SourceError::Damaged { shown_location: self.shown_location.to_owned(), detail };
         let file_check = self.store.require_honest_commit(commit);

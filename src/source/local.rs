@@ -98,7 +98,7 @@ impl LocalReference {
             },
         };
         if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
-            let copied = objects.pin_copy(&commit, self.remembered_revision().as_ref()).await;
+            let copied = objects.pin_copy(&commit, &self.head_ref).await;
             if matches!(copied, Err(SourceError::Damaged { .. })) {
                 // Our own store may be at fault: nothing that lies there is copied again.
                 reader.require_store_check();
@@ -128,7 +128,7 @@ impl LocalReference {
             objects.copy_history(&tip).await?;
             let (store, wanted) = (self.store.clone(), revision.clone());
             if self.run_blocking(move || store.ancestry(&tip, &wanted)).await? == Ancestry::Descends {
-                objects.pin_copy(revision, self.remembered_revision().as_ref()).await?;
+                objects.pin_copy(revision, &self.head_ref).await?;
                 return Ok(true);
             }
         }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{Commit, ErrorCode, Odb, OdbObject, Oid, Reference, Repository, RepositoryOpenFlags, Tree};
+use git2::{
+    Commit, ErrorCode, Odb, OdbLookupFlags, OdbObject, Oid, Reference, Repository, RepositoryOpenFlags, Tree,
+};
 
 use super::followed_repository::{self, FollowedRepositoryError, RepositoryFolders};
 use super::loose_objects::{self, LooseBlob};
@@ -183,6 +185,12 @@ impl<'a> ObjectDatabase<'a> {
     /// Returns whether an object is here.
     pub(super) fn exists(&self, id: Oid) -> bool {
         self.odb.exists(id)
+    }
+
+    /// Returns whether an object is here, unless it came in a pack since the repository was opened.
+    /// Does not look for new packs, as [`ObjectDatabase::exists`] does for each missing object.
+    pub(super) fn is_known(&self, id: Oid) -> bool {
+        self.odb.exists_ext(id, OdbLookupFlags::NO_REFRESH)
     }
 
     /// Returns the size of an object in bytes, without reading it.

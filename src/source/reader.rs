@@ -1,8 +1,8 @@
 //! Revisions, files and bytes out of the object stores of one source.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use git2::{ErrorCode, Oid};
@@ -81,6 +81,16 @@ struct ReaderState {
     is_store_suspect: AtomicBool,
     handles: HandlePool,
     roots: RememberedRoots,
+    /// The difference that a render has looked at: whoever reads the revision asks for it next.
+    difference: Mutex<Option<PlainDifference>>,
+}
+
+/// The files in which two revisions differ that have no roots.
+#[derive(Debug)]
+struct PlainDifference {
+    from: Revision,
+    to: Revision,
+    changes: Vec<ChangedFile>,
 }
 
 impl RevisionReader {
@@ -94,7 +104,7 @@ impl RevisionReader {
         let is_store_suspect = AtomicBool::new(false);
         let handles = HandlePool::default();
         let rendering = None;
-        let roots = RememberedRoots::default();
+        let (roots, difference) = (RememberedRoots::default(), Mutex::default());
         let state = ReaderState {
             stores,
             form,
@@ -105,6 +115,7 @@ impl RevisionReader {
             is_store_suspect,
             handles,
             roots,
+            difference,
         };
         Self { shared: Arc::new(state), reading: None }
     }
@@ -115,7 +126,7 @@ impl RevisionReader {
         let (stores, shown_location, path) = (stores.clone(), shown_location.clone(), path.clone());
         let (is_store_suspect, handles) = (AtomicBool::new(false), HandlePool::default());
         let (form, limits) = (*form, *limits);
-        let roots = RememberedRoots::default();
+        let (roots, difference) = (RememberedRoots::default(), Mutex::default());
         let state = ReaderState {
             stores,
             form,
@@ -126,6 +137,7 @@ impl RevisionReader {
             is_store_suspect,
             handles,
             roots,
+            difference,
         };
         Self { shared: Arc::new(state), reading: None }
     }
@@ -241,7 +253,27 @@ impl RevisionReader {
             // It may have been rendered again since.
             return Ok(self.renderer().is_none().then(Vec::new));
         }
-        self.file_changes(from, to, RootTreatment::Structural)
+        match self.take_difference(from, to) {
+            Some(changes) => Ok(Some(changes)),
+            None => self.file_changes(from, to, RootTreatment::Structural),
+        }
+    }
+
+    /// Returns whether two revisions without roots differ in contents of files alone. Keeps the
+    /// difference for the next [`RevisionReader::plain_changes`].
+    pub(super) fn is_plain_step(&self, from: &Revision, to: &Revision) -> bool {
+        let Ok(Some(changes)) = self.plain_changes(from, None, to) else { return false };
+        *self.difference() = Some(PlainDifference { from: from.clone(), to: to.clone(), changes });
+        true
+    }
+
+    fn take_difference(&self, from: &Revision, to: &Revision) -> Option<Vec<ChangedFile>> {
+        let known = self.difference().take_if(|known| known.from == *from && known.to == *to);
+        known.map(|known| known.changes)
+    }
+
+    fn difference(&self) -> MutexGuard<'_, Option<PlainDifference>> {
+        self.shared.difference.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Compares the files of two revisions that are taken as they are. None where more than their

@@ -213,7 +213,7 @@ impl RemoteReference {
             let detail = format!("{name} leads to no commit");
             return Err(SourceError::Refused { shown_location: self.shown_location.clone(), detail });
         };
-        objects.pin_copy(&revision, self.remembered_revision().as_ref()).await?;
+        objects.pin_copy(&revision, &self.head_ref).await?;
         Ok(revision)
     }
 
@@ -291,7 +291,7 @@ impl RemoteReference {
         if !(here && self.descends(&tip, revision).await?) {
             return Ok(false);
         }
-        objects.pin_copy(revision, self.remembered_revision().as_ref()).await?;
+        objects.pin_copy(revision, &self.head_ref).await?;
         Ok(true)
     }
 

@@ -126,7 +126,7 @@ impl Source {
     /// Returns whether only contents of plain files differ, so that there are no roots in both.
     async fn is_plain_step(&self, from: &Revision, to: &Revision) -> Result<bool, SourceError> {
         let (reader, from, to) = (self.reader.clone(), from.clone(), to.clone());
-        self.run_blocking(move || Ok(matches!(reader.plain_changes(&from, None, &to), Ok(Some(_))))).await
+        self.run_blocking(move || Ok(reader.is_plain_step(&from, &to))).await
     }
 
     /// Renders a revision and stores what came of it. Returns none where it has no roots, else

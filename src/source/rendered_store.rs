@@ -130,7 +130,10 @@ fn write(
 ) -> Result<(Oid, StoredRoots), git2::Error> {
     let RenderedSnapshot { mut roots, contents, .. } = rendered;
     for content in &contents {
-        writer.put(ObjectType::Blob, &content.bytes)?;
+        // Of a root that has changed, most objects are as they were.
+        if !writer.is_known(content.blob.oid()) {
+            writer.put(ObjectType::Blob, &content.bytes)?;
+        }
     }
     let mut folders = Vec::with_capacity(roots.len());
     for root in &mut roots {

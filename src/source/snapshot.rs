@@ -180,11 +180,23 @@ impl ChangedFile {
         SnapshotFile { path: self.path.clone(), blob, size, origin: None }
     }
 
-    /// Makes changes in a list of files, which is in the order of their paths then.
+    /// Makes changes in a list of files, which is in the order of their paths before and then.
     pub(crate) fn apply_all(changes: &[Self], files: &mut Vec<SnapshotFile>) {
-        let touched: BTreeSet<&str> = changes.iter().map(|change| &*change.path).collect();
+        let mut moving = Vec::new();
+        for change in changes {
+            let found = files.binary_search_by(|file| file.path.cmp(&change.path));
+            match (found.ok().and_then(|place| files.get_mut(place)), change.after()) {
+                (Some(file), Some(after)) => *file = after,
+                _ => moving.push(change),
+            }
+        }
+        // Most commits change contents alone, and no file has another place in the list then.
+        if moving.is_empty() {
+            return;
+        }
+        let touched: BTreeSet<&str> = moving.iter().map(|change| &*change.path).collect();
         files.retain(|file| !touched.contains(&*file.path));
-        files.extend(changes.iter().filter_map(Self::after));
+        files.extend(moving.iter().filter_map(|change| change.after()));
         // Two runs in order: that takes one pass.
         files.sort_by(|a, b| a.path.cmp(&b.path));
     }
@@ -212,6 +224,33 @@ mod tests {
         let root = |path: &&str| UnrenderedRoot { path: (*path).into(), names: PossibleNames::Any };
         let failed_roots = roots.iter().map(root).collect();
         Snapshot { failed_roots, ..Snapshot::of_files(Revision::new("r1"), Vec::new(), refused.collect()) }
+    }
+
+    #[test]
+    fn files_that_are_new_changed_or_gone_are_so_in_the_list() {
+        let content = |text: &str| (BlobId::of(text.as_bytes()), text.len() as u64);
+        let check = |before: &[(&str, &str)], changes: &[(&str, Option<&str>)], after: &[(&str, &str)]| {
+            let file = |(path, text): &(&str, &str)| {
+                let (blob, size) = content(text);
+                SnapshotFile { blob, size, ..SnapshotFile::in_test(path) }
+            };
+            let change = |(path, new): &(&str, Option<&str>)| {
+                let old = before.iter().find(|(known, _)| known == path).map(|(_, text)| content(text));
+                ChangedFile { path: (*path).into(), old, new: new.map(content) }
+            };
+            let mut files: Vec<SnapshotFile> = before.iter().map(file).collect();
+            let changes: Vec<ChangedFile> = changes.iter().map(change).collect();
+            ChangedFile::apply_all(&changes, &mut files);
+            assert_eq!(files, after.iter().map(file).collect::<Vec<_>>(), "{changes:?}");
+        };
+        let before = [("a", "1"), ("b/c", "1"), ("d", "1")];
+        check(&before, &[], &before);
+        check(&before, &[("b/c", Some("22"))], &[("a", "1"), ("b/c", "22"), ("d", "1")]);
+        check(&before, &[("b/c", None)], &[("a", "1"), ("d", "1")]);
+        check(&before, &[("b/a", Some("3"))], &[("a", "1"), ("b/a", "3"), ("b/c", "1"), ("d", "1")]);
+        let all = [("a", None), ("b/c", Some("22")), ("c", Some("3"))];
+        check(&before, &all, &[("b/c", "22"), ("c", "3"), ("d", "1")]);
+        check(&[], &[("a", Some("1"))], &[("a", "1")]);
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(crate) struct Source {
     pins: BTreeSet<Revision>,
     /// Pins that could not be had.
     unavailable_pins: BTreeSet<Revision>,
+    /// The number of the store in which the pins were looked after last; none before.
+    pins_kept_in: Option<usize>,
     failures: u32,
     /// Indicates whether the last accepted revision was looked up, as the first observation found
     /// what is refused.
@@ -106,6 +108,7 @@ impl Source {
             observed_once: false,
             pins: BTreeSet::new(),
             unavailable_pins: BTreeSet::new(),
+            pins_kept_in: None,
             failures: 0,
             fell_back: false,
             last_success: None,
@@ -366,7 +369,12 @@ impl Source {
             }
         };
         let idle = known == Some(&revision);
-        if let Err(error) = self.keep_all(&lock).await {
+        // A new revision is read first. Nothing is dropped before the next look, which finds nothing
+        // new and keeps the pins.
+        let is_same_store = self.pins_kept_in == Some(self.store.creation_count());
+        if (idle || !is_same_store)
+            && let Err(error) = self.keep_all(&lock).await
+        {
             tracing::warn!(source = %self.name, %error, "a pinned revision could not be fetched again");
         }
         if idle {
@@ -452,6 +460,7 @@ impl Source {
             .filter(|pin| pin.is_id() && !pinned.contains(pin) && !self.unavailable_pins.contains(pin))
             .cloned()
             .collect();
+        self.pins_kept_in = Some(self.store.creation_count());
         let mut failed = Ok(());
         let mut hopeless = false;
         for revision in missing {

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
@@ -46,6 +47,8 @@ pub(super) struct RevisionStore {
     settings: SourceSettings,
     complete: Arc<CompleteRevisions>,
     usage: Arc<StoreUsage>,
+    /// The number of times that this process has made the repository.
+    creations: Arc<AtomicUsize>,
 }
 
 /// The rest of the quota in bytes.
@@ -62,7 +65,8 @@ impl RevisionStore {
     }
 
     fn at(folder: PathBuf, path: PathBuf, settings: SourceSettings) -> Self {
-        Self { folder, path, settings, complete: Arc::default(), usage: Arc::default() }
+        let (complete, usage, creations) = (Arc::default(), Arc::default(), Arc::default());
+        Self { folder, path, settings, complete, usage, creations }
     }
 
     /// Returns the one of another name in the same state directory.
@@ -119,6 +123,11 @@ impl RevisionStore {
 
     pub(super) fn exists(&self) -> bool {
         self.path.exists()
+    }
+
+    /// Returns how often this process has made the repository: another number, another one.
+    pub(super) fn creation_count(&self) -> usize {
+        self.creations.load(Ordering::Relaxed)
     }
 
     pub(super) async fn lock(&self) -> Result<StateLock, SourceError> {
@@ -191,6 +200,7 @@ impl RevisionStore {
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
         self.complete.clear();
         self.usage.forget();
+        self.creations.fetch_add(1, Ordering::Relaxed);
         let young = self.folder.join(format!("{STORE_NAME}.new"));
         remove_folder(&young).map_err(self.io_error("cannot replace"))?;
         let mut options = RepositoryInitOptions::new();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use walkdir::WalkDir;
 
 use super::tree_builder::ObjectSink;
@@ -72,6 +72,12 @@ impl<'a> ObjectWriter<'a> {
     pub(super) fn exists(&self, id: Oid) -> bool {
         self.odb.exists(id)
     }
+
+    /// Returns whether an object is here, unless it came in a pack since the store was opened. Does
+    /// not look for new packs, as [`ObjectWriter::exists`] does for each object that is not here.
+    pub(super) fn is_known(&self, id: Oid) -> bool {
+        self.odb.exists_ext(id, OdbLookupFlags::NO_REFRESH)
+    }
 }
 
 impl ObjectSink for ObjectWriter<'_> {
@@ -95,6 +101,17 @@ pub(super) fn pack_bytes(repository: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_writer_knows_what_it_has_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init_bare(dir.path()).unwrap();
+        let mut writer = ObjectWriter::new(repository.odb().unwrap(), Arc::default());
+        let id = Oid::hash_object(ObjectType::Blob, b"x").unwrap();
+        assert!(!writer.is_known(id));
+        assert_eq!(writer.put(ObjectType::Blob, b"x").unwrap(), id);
+        assert!(writer.is_known(id));
+    }
 
     #[test]
     fn what_is_written_is_summed_up_until_it_is_much() {

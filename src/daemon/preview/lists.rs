@@ -1,9 +1,10 @@
 //! A preview's view of the cluster: the inventory, the source's objects, and the autoscalers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::super::inventory;
@@ -12,13 +13,16 @@ use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
-    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Input, Inventory, KindState, Order, OrderVerb, PrunePolicy,
-    Uid, WatchScope, parse_orders,
+    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Input, Inventory, KindState, LiveObject, Order, OrderVerb,
+    PrunePolicy, Uid, WatchScope, parse_orders,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The time limit for listing the autoscalers.
 const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Lists in flight at once.
+const CONCURRENT_LISTS: usize = 4;
 
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
@@ -69,12 +73,7 @@ impl PreviewRun {
         let missing = recorded.kinds.iter().filter(unlisted).cloned().collect();
         self.engine.handle(Input::Inventory { source: self.source, inventory: recorded }, Instant::now());
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
-        for kind in kinds.values() {
-            for listing in self.list_scopes(kind) {
-                self.list_part(kind, &listing).await?;
-            }
-        }
-        Ok(())
+        self.list_kinds(kinds.into_values()).await
     }
 
     /// Returns the deletions that a pending order confirms, as a pass over this source would take
@@ -117,12 +116,32 @@ impl PreviewRun {
         }
     }
 
-    async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
+    /// Lists the members of these kinds: the server makes several lists at a time.
+    async fn list_kinds(&mut self, kinds: impl Iterator<Item = Arc<ServedKind>>) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
-        let sets =
+        let sets: BTreeSet<Arc<str>> =
             self.engine.view().sources().iter().map(|source| source.declared.inventory_id.clone()).collect();
-        let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
-        match self.source_view().acting.list(kind, &selector).await {
+        let mut lists = Vec::new();
+        for kind in kinds {
+            for listing in self.list_scopes(&kind) {
+                let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
+                let (acting, kind) = (self.source_view().acting.clone(), kind.clone());
+                lists.push(async move { (listing, acting.list(&kind, &selector).await) });
+            }
+        }
+        let mut lists = stream::iter(lists).buffered(CONCURRENT_LISTS);
+        while let Some((listing, listed)) = lists.next().await {
+            self.take_list(&listing, listed)?;
+        }
+        Ok(())
+    }
+
+    fn take_list(
+        &mut self,
+        listing: &WatchScope,
+        listed: Result<Vec<(ObjectId, LiveObject)>, ClusterError>,
+    ) -> Result<(), ClusterError> {
+        match listed {
             Ok(all) => {
                 let (informer_group, now) = (listing.informer_group, Instant::now());
                 self.engine.handle(Input::ListBegun(listing.clone()), now);

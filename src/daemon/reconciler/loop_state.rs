@@ -15,6 +15,7 @@ use super::super::inventory::{CallState, InventoryStore};
 use super::super::kinds::KindWatches;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::ReadSettings;
+use super::super::parsed_files::ParsedFiles;
 use super::super::setup::{SourceFiles, SourceSetup};
 use super::super::source_task::SourceTaskRequest;
 use super::super::trace_writer::TraceWriter;
@@ -101,6 +102,7 @@ impl SourceTasks {
     pub(super) fn of_sources(
         sources: Vec<SourceSetup>,
         namespace: &str,
+        parsed: &ParsedFiles,
         engine: &mut Engine,
         informer_groups: &mut InformerGroups,
     ) -> (Self, Vec<ContentOrigin>) {
@@ -118,6 +120,7 @@ impl SourceTasks {
                 decrypter: source.decrypter.clone(),
             });
             let read_settings = source.read_settings(number, &inventory_id, namespace);
+            let read_settings = ReadSettings { parsed: parsed.clone(), ..read_settings };
             tasks.locations.push(source.location);
             tasks.requests.push(None);
             tasks.pending.push((number, source.files, read_settings));

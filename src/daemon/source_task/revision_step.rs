@@ -211,11 +211,23 @@ impl RevisionDiff {
         let RenderedChanges { before, after, rendered, warnings } = changes;
         let ListDifference { changed, gone } = ListDifference::of(&before, &after);
         let mut snapshot = Snapshot { revision: to.clone(), rendered: Some(rendered), warnings, ..older };
-        let replaced: HashSet<&str> = before.iter().map(|file| &*file.path).collect();
-        snapshot.files.retain(|file| !replaced.contains(&*file.path));
-        snapshot.files.extend(after);
-        // Runs in order are merged, not sorted anew.
-        snapshot.files.sort();
+        let known: HashSet<&str> = before.iter().map(|file| &*file.path).collect();
+        let mut new = Vec::new();
+        for file in after {
+            let found = snapshot.files.binary_search_by(|older| older.path.cmp(&file.path)).ok();
+            let place = found.filter(|_| known.contains(&*file.path));
+            match place.and_then(|place| snapshot.files.get_mut(place)) {
+                Some(older) => *older = file,
+                None => new.push(file),
+            }
+        }
+        // Most commits change contents alone, and no file has another place in the list then.
+        if !(new.is_empty() && gone.is_empty()) {
+            snapshot.files.retain(|file| !gone.contains(&file.path));
+            snapshot.files.extend(new);
+            // Runs in order are merged, not sorted anew.
+            snapshot.files.sort();
+        }
         Self { snapshot, changed, gone, unrendered: BTreeSet::new() }
     }
 }

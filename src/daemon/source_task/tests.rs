@@ -11,6 +11,7 @@ mod older_contents;
 mod renders;
 
 use super::super::manifest_facts::NameInterner;
+use super::super::parsed_files::ParsedFiles;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
@@ -81,6 +82,7 @@ impl SourceTaskFixture {
             decrypter: std::sync::Arc::default(),
             variables: VariableMode::Literal,
             names: NameInterner::default(),
+            parsed: ParsedFiles::default(),
         };
         let (sink, events) = mpsc::channel(8);
         let scopes = watch::Sender::new(KindScopes::builtin());

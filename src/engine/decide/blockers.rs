@@ -85,18 +85,14 @@ impl Engine {
         if self.is_reading_release_key() {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
-        let namespace = ObjectId::of_namespace(id.namespace()?);
-        let managed = match self.source_for(id) {
-            Some(source) => self.is_counted_for(source, &namespace),
-            None => self.is_wanted(&namespace),
-        };
-        if !managed {
+        let namespace = self.objects.target_index.wanted_namespace(id.namespace()?)?;
+        if self.source_for(id).is_some_and(|source| !self.is_counted_for(source, namespace)) {
             return None;
         }
-        match self.live_object(&namespace) {
-            Some(live) if live.deleting => Some(Reason::Needs(namespace, DependencyState::Deleting)),
+        match self.live_object(namespace) {
+            Some(live) if live.deleting => Some(Reason::Needs(namespace.clone(), DependencyState::Deleting)),
             Some(_) => None,
-            None => Some(Reason::Needs(namespace, DependencyState::Missing)),
+            None => Some(Reason::Needs(namespace.clone(), DependencyState::Missing)),
         }
     }
 
@@ -275,10 +271,14 @@ impl Engine {
 
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let target = self.entry(id).and_then(ObjectEntry::target_content);
-        target.is_some_and(|(_, desired)| {
-            left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
-        })
+        self.entry(id).is_some_and(|entry| self.is_entry_left_alone(id, entry))
+    }
+
+    /// Does the same as [`Engine::is_left_alone`], with the object's entry at hand.
+    pub(in crate::engine) fn is_entry_left_alone(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        let Some((source, desired)) = entry.target_content() else { return false };
+        let opt_out = self.sources[source].declared.opt_out;
+        left_alone_reason(desired, self.live_object_of(id, entry), opt_out).is_some()
     }
 
     /// Returns whether a source wants an object and writes, and the object is not left alone.
@@ -321,6 +321,9 @@ impl Engine {
 
     /// Turns writes of a source that is only observed into a wait.
     pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
+        if !matches!(decision.action, Action::Apply(_) | Action::Delete(..)) {
+            return decision;
+        }
         let entry = self.objects.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
@@ -328,8 +331,7 @@ impl Engine {
             .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed =
             source.is_some_and(|source| self.sources[source].declared.writes == SourceWrites::Observed);
-        let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
-        if observed && writes { Decision::wait(Reason::Observed) } else { decision }
+        if observed { Decision::wait(Reason::Observed) } else { decision }
     }
 }
 

@@ -81,8 +81,9 @@ impl Engine {
             write_blocker: self.write_blocker(id, entry),
             release_blocker,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
-            config_stamp: wanting
-                .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
+            config_stamp: wanting.and_then(|(source, desired)| {
+                self.start_stamp(source, desired, self.live_object_of(id, entry))
+            }),
             prune_decision: None,
             incompleteness: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),

@@ -108,7 +108,7 @@ impl Engine {
         if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
             return None;
         }
-        if self.is_left_alone(id) {
+        if self.is_entry_left_alone(id, entry) {
             return None;
         }
         if is_content_pending(entry) {
@@ -120,7 +120,7 @@ impl Engine {
         if self.has_claimed_rollout(id) {
             return Some(ChangeMilestone::RolledOut);
         }
-        let live = self.live_object(id)?;
+        let live = self.live_object_of(id, entry)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.shown_release().map(|release| &release.revision);
         if newest.is_none() || brought != newest || is_healthy(live) {

@@ -397,10 +397,10 @@ impl Engine {
         decision: Decision,
         now: Instant,
     ) -> Decision {
-        let of = self.informer_object(id).and_then(|live| self.source_of(live));
-        let Some(source) =
-            of.filter(|_| self.handover.consults_peers && self.objects.unwanted().contains(id))
-        else {
+        if !self.handover.consults_peers || !self.objects.unwanted().contains(id) {
+            return decision;
+        }
+        let Some(source) = self.informer_object(id).and_then(|live| self.source_of(live)) else {
             return decision;
         };
         let age = self.handover.age(now);

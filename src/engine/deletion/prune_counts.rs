@@ -113,6 +113,10 @@ impl Engine {
             for id in source.manifests.ids().filter(|id| self.unfinished_change(number, id).is_some()) {
                 assert!(source.unfinished.contains(id), "{id} is moving");
             }
+            for (id, entry) in self.entries().filter(|(id, _)| id.is("", "Namespace")) {
+                let wanted = self.objects.target_index.wanted_namespace(id.name());
+                assert_eq!(wanted == Some(id), !entry.targets.is_empty(), "{id} is wanted");
+            }
             let may_differ = self.differing_candidates(number);
             for (id, _) in self.entries().filter(|(id, entry)| self.is_differing(number, id, entry)) {
                 assert!(may_differ.contains(id), "{id} differs");

@@ -138,8 +138,6 @@ impl DesiredObject {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
             hash: ContentHash::of(&content),
-            hash_without_replicas: without_replicas(&object.id, &content)
-                .map(|content| ContentHash::of(&content)),
             replicas: count(&object.id, &content),
             template,
             strategy: UpdateStrategy::of(&object.id.group_kind(), &content),
@@ -157,6 +155,8 @@ impl DesiredObject {
             generated: generated.map(Box::new),
             origin: object.origin.clone(),
             body,
+            // The last one, as nobody needs the content after it.
+            hash_without_replicas: hash_without_replicas(&object.id, content),
         }
     }
 
@@ -213,11 +213,12 @@ fn count(id: &ObjectId, content: &Value) -> Option<u32> {
     Some(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
-    Some(content).filter(|content| has_replica_count(id, content))?;
-    let mut content = content.clone();
+fn hash_without_replicas(id: &ObjectId, mut content: Value) -> Option<ContentHash> {
+    if !has_replica_count(id, &content) {
+        return None;
+    }
     content.get_mut("spec")?.as_object_mut()?.remove("replicas");
-    Some(content)
+    Some(ContentHash::of(&content))
 }
 
 fn defined_kind(id: &ObjectId, content: &Value) -> Option<GroupKind> {

@@ -1,6 +1,6 @@
 //! The facts about objects, and the indexes over them.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry};
@@ -157,11 +157,13 @@ pub(in crate::engine) struct TargetIndex {
     definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
     /// Objects that several sources want.
     contested: BTreeSet<ObjectId>,
+    /// The namespaces that a source wants, by name: each decision asks for that of its object.
+    namespaces: BTreeMap<Box<str>, ObjectId>,
 }
 
 impl TargetIndex {
-    /// Keeps which object defines a kind, which ones depend on others, and which ones several
-    /// sources want.
+    /// Keeps which object defines a kind, which ones depend on others, which ones several sources
+    /// want, and which namespaces are wanted.
     fn index(&mut self, id: &ObjectId, entry: Option<&ObjectEntry>) {
         let content = entry.and_then(ObjectEntry::target_content);
         if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
@@ -177,6 +179,18 @@ impl TargetIndex {
         } else {
             self.contested.remove(id);
         }
+        if id.is("", "Namespace") {
+            if entry.is_some_and(|entry| !entry.targets.is_empty()) {
+                self.namespaces.insert(id.name().into(), id.clone());
+            } else {
+                self.namespaces.remove(id.name());
+            }
+        }
+    }
+
+    /// Returns a namespace that a source wants; none where none does.
+    pub(in crate::engine) fn wanted_namespace(&self, name: &str) -> Option<&ObjectId> {
+        self.namespaces.get(name)
     }
 
     /// Forgets that an object defines a kind.

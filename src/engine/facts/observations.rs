@@ -199,9 +199,12 @@ impl Engine {
     ) -> Decision {
         let creates =
             matches!(&decision.action, Action::Apply(apply) if apply.precondition == Precondition::Absent);
+        if !creates {
+            return decision;
+        }
         let is_old = |since: Instant| now.saturating_duration_since(since) >= ABSENCE_LIFETIME;
         match self.objects.entries.get_mut(id) {
-            Some(entry) if creates && entry.absent_since.is_some_and(is_old) => {
+            Some(entry) if entry.absent_since.is_some_and(is_old) => {
                 (entry.direct_view, entry.absent_since) = (None, None);
                 Decision { action: Action::Lookup, ..decision }
             }
@@ -260,9 +263,23 @@ impl Engine {
     /// Returns the newest view of an object: by its informer, or by our own write or a lookup that
     /// the informer has not shown yet.
     pub(in crate::engine) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
-        let direct = match self.objects.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
-            Some(crate::engine::DirectView::Found(live)) => Some(&**live),
-            Some(crate::engine::DirectView::Absent) | None => None,
+        let entry = self.objects.entries.get(id);
+        self.newest_view(id, entry.and_then(|entry| entry.direct_view.as_ref()))
+    }
+
+    /// Does the same as [`Engine::live_object`], with the object's entry at hand.
+    pub(in crate::engine) fn live_object_of<'a>(
+        &'a self,
+        id: &ObjectId,
+        entry: &'a ObjectEntry,
+    ) -> Option<&'a LiveObject> {
+        self.newest_view(id, entry.direct_view.as_ref())
+    }
+
+    fn newest_view<'a>(&'a self, id: &ObjectId, direct: Option<&'a DirectView>) -> Option<&'a LiveObject> {
+        let direct = match direct {
+            Some(DirectView::Found(live)) => Some(&**live),
+            Some(DirectView::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
         match (self.informer_object(id), direct) {

@@ -174,8 +174,8 @@ impl Engine {
         id: &ObjectId,
         now: Instant,
     ) -> Option<(&HoldIntent, Duration)> {
-        let heeds = self.opt_out_of(id) == OptOutPolicy::Allowed;
-        let hold = self.intents(id).filter(|_| heeds)?.hold.as_ref()?;
+        let hold = self.intents(id)?.hold.as_ref();
+        let hold = hold.filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)?;
         let (at, wall) = self.orders.clock?;
         let end = Duration::try_from(hold.until?.duration_since(wall)).ok()?;
         let left = (at + end).checked_duration_since(now).filter(|left| !left.is_zero())?;
@@ -229,9 +229,10 @@ impl Engine {
             let hold = ActiveHold { until: hold.until, reason: hold.reason.clone(), withheld };
             return Decision { requeue_after: Some(left), ..Decision::wait(Reason::OnHold(hold)) };
         }
-        match (&decision.action, self.release_pause(id)) {
-            (Action::Delete(..), Some(reason)) => Decision::wait(reason),
-            _ => decision,
+        let is_deletion = matches!(decision.action, Action::Delete(..));
+        match is_deletion.then(|| self.release_pause(id)).flatten() {
+            Some(reason) => Decision::wait(reason),
+            None => decision,
         }
     }
 }

@@ -312,13 +312,15 @@ impl Engine {
         live: Option<&LiveObject>,
     ) -> Option<ConfigStamp> {
         let shown = live.and_then(LiveObject::shown_config_stamp);
-        let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
+        let has_same_template =
+            || self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         if desired.restart_references().is_none() {
             // An object that asks for no more restarts is not restarted for that either.
-            return shown.filter(|_| same);
+            return shown.filter(|_| has_same_template());
         }
         // Another template may use others.
-        let shown = shown.map(|shown| if same { shown } else { ConfigStamp { changed: 0, ..shown } });
+        let shown =
+            shown.map(|shown| if has_same_template() { shown } else { ConfigStamp { changed: 0, ..shown } });
         let Ok((key, data, changed)) = self.config_of(desired, ConfigBasis::Released(source)) else {
             return shown;
         };
@@ -500,11 +502,13 @@ impl Engine {
     /// Remembers what the pods of a workload were started with, so that it can be known what has
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
-        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };
+        let target = self.entry(id).and_then(|entry| entry.target_content());
+        let restarting = target.filter(|(_, desired)| desired.restart_references().is_some());
+        let Some((_, desired)) = restarting else { return };
         let Some(started) = self.live_object(id).and_then(LiveObject::shown_config_stamp) else { return };
         let Ok(used) = self.used_data(desired, ConfigBasis::Target) else { return };
         let Ok((_, data)) = self.hash_data(&used) else { return };
-        if desired.restart_references().is_some() && data == started.data {
+        if data == started.data {
             self.configs.seen.insert(id.clone(), used.into_values().collect());
         }
     }

@@ -13,7 +13,7 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 /// The beginning of each encrypted value.
-pub(super) const ENCRYPTED_PREFIX: &str = "ENC[AES256_GCM,";
+pub(crate) const ENCRYPTED_PREFIX: &str = "ENC[AES256_GCM,";
 /// The end of a comment among the items of a list, where SOPS encrypts it as one of them.
 const COMMENT_END: &str = ",type:comment]";
 /// Bytes of a data key, and of the initialization vector of each value.

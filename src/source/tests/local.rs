@@ -1,5 +1,6 @@
 //! Repositories on this host.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -45,6 +46,32 @@ async fn lists_reads_and_compares_commits() {
     assert_eq!(marks(&changed), ["~a.yaml", "-b/c.json", "+e.yaml"]);
     assert_eq!(changed[0].new.unwrap().1, 2);
     assert_eq!(source.snapshot(&first).unwrap(), snapshot, "older revisions stay readable");
+}
+
+// Each pin is a file to be read, and there may be hundreds.
+#[tokio::test]
+async fn pins_are_looked_after_where_nothing_is_new_and_in_a_store_that_was_made_anew() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
+    let mut source = open(&repo, &repo.location());
+    source.observe().await.unwrap();
+    repo.commit(&[("a.yaml", "2")]);
+    source.observe().await.unwrap();
+    assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), []);
+    let is_pinned = |source: &Source| source.store.pinned_revisions().unwrap().contains(&first);
+    assert!(is_pinned(&source));
+    // Another process of this state directory pins others.
+    let lock = source.store.lock().await.unwrap();
+    source.store.unpin(&lock, &first).unwrap();
+    drop(lock);
+    repo.commit(&[("a.yaml", "3")]);
+    assert!(source.observe().await.unwrap().changed);
+    assert!(!is_pinned(&source), "the new revision comes first");
+    assert!(!source.observe().await.unwrap().changed);
+    assert!(is_pinned(&source));
+    fs::remove_dir_all(source.store.path()).unwrap();
+    repo.commit(&[("a.yaml", "4")]);
+    assert!(source.observe().await.unwrap().changed);
+    assert!(is_pinned(&source));
 }
 
 #[tokio::test]

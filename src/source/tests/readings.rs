@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::fixture::{TestRepository, state};
 use super::rendered::TextRenderer;
-use crate::source::object_stores::{self, StorePath};
+use crate::object::Revision;
+use crate::source::object_stores::{self, StorePath, TREE_READS};
 use crate::source::reader::{ReadLimits, RevisionForm};
 use crate::source::{RevisionReader, Source, SourceSettings};
 
@@ -15,13 +16,36 @@ fn opened_by(read: impl FnOnce()) -> usize {
     object_stores::OPENED_REPOSITORIES.get() - before
 }
 
+fn reader_of(repo: &TestRepository) -> RevisionReader {
+    let stores = vec![StorePath::Own(repo.path().join(".git"))];
+    RevisionReader::new(stores, RevisionForm::Commits, "repo".to_owned(), None, ReadLimits::default())
+}
+
+#[test]
+fn a_difference_that_a_render_has_looked_at_is_given_once_without_another_look() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
+    let second = repo.commit(&[("a.yaml", "11")]);
+    let third = repo.commit(&[("b/c.yaml", "22")]);
+    let reader = reader_of(&repo);
+    let changes = |to: &Revision| {
+        let before = TREE_READS.get();
+        let found = reader.plain_changes(&first, None, to).unwrap().unwrap();
+        let paths: Vec<String> = found.iter().map(|file| file.path.to_string()).collect();
+        (paths, TREE_READS.get() > before)
+    };
+    let (one, both) = (vec!["a.yaml".to_owned()], vec!["a.yaml".to_owned(), "b/c.yaml".to_owned()]);
+    assert_eq!(changes(&second), (one.clone(), true));
+    assert!(reader.is_plain_step(&first, &second));
+    assert_eq!(changes(&third), (both, true), "it is of another revision");
+    assert_eq!(changes(&second), (one.clone(), false));
+    assert_eq!(changes(&second), (one, true));
+}
+
 #[test]
 fn the_passes_of_a_reading_share_their_handles() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
     let second = repo.commit(&[("a.yaml", "11")]);
-    let stores = vec![StorePath::Own(repo.path().join(".git"))];
-    let limits = ReadLimits::default();
-    let reader = RevisionReader::new(stores, RevisionForm::Commits, "repo".to_owned(), None, limits);
+    let reader = reader_of(&repo);
     let read = |reader: &RevisionReader| {
         let snapshot = reader.snapshot(&second).unwrap();
         reader.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).unwrap();
