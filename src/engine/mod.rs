@@ -174,8 +174,10 @@ pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::rollback::rejection::{
-    ObjectRejection, Rejection, RejectionAction, ReplacementContent, is_readable_rejection, parse_rejections,
-    rejections_seal_status, rejections_text,
+    ObjectRejection, Rejection, RejectionAction, ReplacementContent,
+};
+pub(crate) use rollout::rollback::rejection_text::{
+    is_readable_rejection, parse_rejections, rejections_seal_status, rejections_text,
 };
 #[cfg(test)]
 pub(crate) use rollout::scale_balance::{ScaleBalance, StepShare, balance};

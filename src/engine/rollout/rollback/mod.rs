@@ -3,6 +3,7 @@
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod pending_rollbacks;
 pub(in crate::engine) mod rejection;
+pub(in crate::engine) mod rejection_text;
 pub(in crate::engine) mod retry;
 
 use std::collections::BTreeSet;
