@@ -44,6 +44,7 @@ mod render_cipher;
 mod render_host;
 mod render_pass;
 mod render_place;
+mod rendered_names;
 mod root_closure;
 mod root_job;
 mod root_lock;

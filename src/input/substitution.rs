@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::decryption::Decrypter;
 use super::kustomize::Closure;
-use super::root_render::RenderedNames;
+use super::rendered_names::RenderedNames;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variable_seal::{HolderReading, SealKeys};
