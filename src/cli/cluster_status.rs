@@ -478,7 +478,7 @@ fn rollout_status(
             replicas: numbers.replicas,
             updated: numbers.updated,
             available: numbers.available,
-            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.additional_unavailable),
+            unavailable: ledger.claims.get(id).map_or(0, |claim| claim.reserved),
             step: None,
         }
     });

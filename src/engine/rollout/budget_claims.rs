@@ -251,7 +251,7 @@ impl Engine {
         self.withdraw(id);
         self.rollouts.ledger.reopen_claim(id);
         let claim = claim.or_else(|| self.own_claim(id).cloned());
-        let reserved = claim.as_ref().map_or(0, |claim| claim.additional_unavailable);
+        let reserved = claim.as_ref().map_or(0, |claim| claim.reserved);
         let health = self.live_object(id).map(|live| &live.health);
         let earlier_failure = health
             .filter(|health| health.status == HealthStatus::Failed)

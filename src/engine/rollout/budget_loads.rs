@@ -40,7 +40,7 @@ impl Engine {
         let away = |id: &ObjectId| rollouts.pod_counts.unavailable_of(id);
         let claimed = |id: &ObjectId| {
             let claims = rollouts.ledger.latest().filter(|_| rollouts.ledger.is_unused(id))?;
-            claims.claims.get(id).map(|claim| claim.additional_unavailable)
+            claims.claims.get(id).map(|claim| claim.reserved)
         };
         let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
@@ -49,7 +49,7 @@ impl Engine {
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
             slot: if rollouts.ledger.is_unused(id) { BudgetSlot::Taken } else { rollout.slot },
-            unavailable: away(id).max(rollout.additional_unavailable).max(claimed(id).unwrap_or(0)),
+            unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
@@ -63,8 +63,7 @@ impl Engine {
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let slot = if counts { BudgetSlot::Taken } else { BudgetSlot::None };
-                let pods =
-                    if counts { claim.additional_unavailable } else { self.abandoned_unavailable(id, claim) };
+                let pods = if counts { claim.reserved } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_inventory_id(&claim.inventory_id);
                 let load = WorkloadLoad { id: id.clone(), source, slot, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)

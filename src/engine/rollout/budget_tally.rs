@@ -164,7 +164,7 @@ impl RolloutLedger {
     /// have published.
     pub(crate) fn total_unavailable_pods(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
-            self.claims.iter().map(|(id, claim)| (id, claim.additional_unavailable)).collect();
+            self.claims.iter().map(|(id, claim)| (id, claim.reserved)).collect();
         for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.unavailable) {
             let known = away.entry(id).or_default();
             *known = (*known).max(*pods);
@@ -207,7 +207,7 @@ impl Engine {
             |inventory_id: &Arc<str>| ledger.tallies.iter().find(|tally| tally.inventory_id == *inventory_id);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.observed_loads() {
-            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.additional_unavailable);
+            let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.reserved);
             if let Some(source) = load.source.filter(|_| load.unavailable > claimed) {
                 taken.entry(source).or_default().push((load.id, load.unavailable));
             }

@@ -442,7 +442,7 @@ impl Engine {
     /// strategy, let no more go before the next one.
     fn claimed_evictions(&self, id: &ObjectId) -> u32 {
         let rollout = self.rollouts.in_flight.get(id).filter(|rollout| rollout.slot == BudgetSlot::Taken);
-        let claimed = rollout.map(|rollout| rollout.additional_unavailable);
+        let claimed = rollout.map(|rollout| rollout.reserved);
         claimed.filter(|claimed| *claimed > 0).unwrap_or(u32::MAX)
     }
 

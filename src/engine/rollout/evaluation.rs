@@ -44,7 +44,7 @@ pub(in crate::engine) enum RolloutVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct RolloutTracking {
     pub(in crate::engine) slot: BudgetSlot,
-    pub(in crate::engine) additional_unavailable: u32,
+    pub(in crate::engine) reserved: u32,
     pub(in crate::engine) progress: ProgressTracking,
     pub(in crate::engine) healthy_since: Option<Instant>,
     pub(in crate::engine) switch: ServiceSwitch,
@@ -120,7 +120,7 @@ impl Engine {
             RolloutCondition::Complete => self.evaluate_complete(id, rollout, tracking, now),
             RolloutCondition::FailedBefore => {
                 if self.is_failure_permanent(id) {
-                    (tracking.slot, tracking.additional_unavailable) = (BudgetSlot::None, 0);
+                    (tracking.slot, tracking.reserved) = (BudgetSlot::None, 0);
                 }
                 tracking.with_verdict(RolloutVerdict::InProgress(None))
             }
@@ -135,7 +135,7 @@ impl Engine {
                 } else {
                     tracking.progress.suspend();
                 }
-                tracking.additional_unavailable = 0;
+                tracking.reserved = 0;
                 tracking.step_held_since.get_or_insert(now);
                 tracking.with_verdict(RolloutVerdict::InProgress(until))
             }
@@ -153,7 +153,7 @@ impl Engine {
         mut tracking: RolloutTracking,
         now: Instant,
     ) -> RolloutEvaluation {
-        tracking.additional_unavailable = 0;
+        tracking.reserved = 0;
         let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
         let since = *tracking.healthy_since.get_or_insert(now);
         if now.duration_since(since) < soak {

@@ -299,5 +299,5 @@ impl Engine {
 fn abandoned_pods(live: &LiveObject, claim: &RolloutClaim) -> u32 {
     let Some(replica_status) = live.replica_status else { return 0 };
     let there = replica_status.pods.saturating_sub(serving_pods(replica_status, live.overlay));
-    unavailable_pods(replica_status, live.overlay).min(there.max(claim.additional_unavailable))
+    unavailable_pods(replica_status, live.overlay).min(there.max(claim.reserved))
 }

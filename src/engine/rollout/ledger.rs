@@ -66,7 +66,7 @@ pub(crate) struct RolloutClaim {
     /// The hash of the content that is rolled out; for a restart, that of the content and its data.
     pub rollout_key: ContentHash,
     /// The most pods that this may have unavailable at a time.
-    pub additional_unavailable: u32,
+    pub reserved: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
     pub holder_exited: bool,
 }

@@ -208,7 +208,7 @@ mod tests {
             inventory_id: "a-v1".into(),
             holder: "one".into(),
             rollout_key: ContentHash::hash_bytes(content.as_bytes()),
-            additional_unavailable: 1,
+            reserved: 1,
             holder_exited: false,
         }
     }

@@ -184,7 +184,7 @@ impl RolloutLedger {
             source: claim.inventory_id.to_string(),
             holder: claim.holder.to_string(),
             content: claim.rollout_key.to_string(),
-            pods: claim.additional_unavailable,
+            pods: claim.reserved,
             left: claim.holder_exited,
         };
         let unread = self.unreadable_claims.iter().map(|claim| AnyClaimText::Unknown(claim.raw.clone()));
@@ -223,7 +223,7 @@ impl AnyClaimText {
                 inventory_id,
                 holder,
                 rollout_key: content,
-                additional_unavailable: text.pods,
+                reserved: text.pods,
                 holder_exited: text.left,
             },
         ))
@@ -361,7 +361,7 @@ mod tests {
                     inventory_id: "a-v1".into(),
                     holder: "b".into(),
                     rollout_key: release("new").hash,
-                    additional_unavailable: 2,
+                    reserved: 2,
                     holder_exited: true,
                 },
             )]

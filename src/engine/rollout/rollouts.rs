@@ -86,7 +86,7 @@ pub(in crate::engine) struct Rollout {
     /// Indicates whether it takes a place of the budget now.
     pub(in crate::engine) slot: BudgetSlot,
     /// Pods that it may have unavailable at a time.
-    pub(in crate::engine) additional_unavailable: u32,
+    pub(in crate::engine) reserved: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
     /// The way in which its pods are replaced.
@@ -118,7 +118,7 @@ pub(in crate::engine) struct Rollout {
 impl Rollout {
     pub(in crate::engine) fn new(
         slot: BudgetSlot,
-        additional_unavailable: u32,
+        reserved: u32,
         claim: Option<RolloutClaim>,
         min_resource_version: Option<ResourceVersion>,
     ) -> Self {
@@ -126,7 +126,7 @@ impl Rollout {
             min_resource_version,
             unanswered_since: None,
             slot,
-            additional_unavailable,
+            reserved,
             claim,
             method: RolloutMethod::Update,
             earlier_failure: None,
@@ -149,22 +149,14 @@ impl Rollout {
 
     /// Returns what it remembers of what the cluster has shown.
     pub(in crate::engine) fn tracking(&self) -> RolloutTracking {
-        let Self { slot, additional_unavailable, progress, healthy_since, switch, step_held_since, .. } =
-            *self;
-        RolloutTracking { slot, additional_unavailable, progress, healthy_since, switch, step_held_since }
+        let Self { slot, reserved, progress, healthy_since, switch, step_held_since, .. } = *self;
+        RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since }
     }
 
     /// Takes over the facts that an evaluation has to remember.
     fn set_tracking(&mut self, tracking: RolloutTracking) {
-        let RolloutTracking {
-            slot,
-            additional_unavailable,
-            progress,
-            healthy_since,
-            switch,
-            step_held_since,
-        } = tracking;
-        (self.slot, self.additional_unavailable, self.progress) = (slot, additional_unavailable, progress);
+        let RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since } = tracking;
+        (self.slot, self.reserved, self.progress) = (slot, reserved, progress);
         (self.healthy_since, self.switch, self.step_held_since) = (healthy_since, switch, step_held_since);
     }
 }
@@ -291,9 +283,7 @@ impl Engine {
         let claim =
             self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.rollout_key)).cloned();
         let mut rollout = match claim {
-            Some(claim) => {
-                Rollout::new(BudgetSlot::Taken, loss.max(claim.additional_unavailable), Some(claim), written)
-            }
+            Some(claim) => Rollout::new(BudgetSlot::Taken, loss.max(claim.reserved), Some(claim), written),
             None if !takes => return,
             None if is_at_step => self.slotless_rollout(id, written),
             None if replacing => Rollout::new(BudgetSlot::Taken, loss, None, written),
@@ -320,13 +310,13 @@ impl Engine {
         &self,
         source: SourceId,
         content: ContentHash,
-        pods: u32,
+        reserved: u32,
     ) -> RolloutClaim {
         RolloutClaim {
             inventory_id: self.sources.inventory_ids()[source].clone(),
             holder: self.rollouts.ledger.holder().clone(),
             rollout_key: content,
-            additional_unavailable: pods,
+            reserved,
             holder_exited: false,
         }
     }
@@ -458,7 +448,7 @@ impl Engine {
             rollout.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
-                (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
+                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
             }
             let rollout = rollout.clone();
             self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why.clone()));
@@ -537,7 +527,7 @@ impl Engine {
             (
                 shown,
                 rollout.slot,
-                rollout.additional_unavailable,
+                rollout.reserved,
                 &rollout.claim,
                 &rollout.earlier_failure,
                 rollout.progress.best_numbers,

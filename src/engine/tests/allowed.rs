@@ -79,7 +79,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
         inventory_id: super::world::SET.into(),
         holder: "the one before".into(),
         rollout_key: desired(&web, 2, "web").hash,
-        additional_unavailable: 1,
+        reserved: 1,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(web.clone(), claim);

@@ -274,7 +274,7 @@ fn claimed(harness: &mut Harness, id: &ObjectId) -> Option<u32> {
         let decision = harness.engine.decide(id, harness.now);
         if decision.reason == Some(Reason::Claiming) {
             let next = harness.engine.next_ledger().unwrap();
-            return Some(next.claims[id].additional_unavailable);
+            return Some(next.claims[id].reserved);
         }
         if matches!(decision.action, Action::Apply(_) | Action::Delete(..)) {
             return None;
@@ -353,7 +353,7 @@ fn what_is_taken_over_from_another_source_of_the_process_is_claimed() {
         let answer = DryRunImpact { content: apply.desired.hash, uid, generation: 7, impact };
         engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), harness.now);
         assert_eq!(engine.decide(&web, harness.now).reason, Some(Reason::Claiming));
-        engine.next_ledger().unwrap().claims[&web].additional_unavailable
+        engine.next_ledger().unwrap().claims[&web].reserved
     };
     assert_eq!((claimed_pods(true), claimed_pods(false)), (1, 1));
 }
@@ -381,7 +381,7 @@ fn a_new_process_reserves_what_was_claimed_before_it() {
     let id = workload("a");
     while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
     harness.keep_ledger();
-    harness.world.ledger.claims.get_mut(&id).unwrap().additional_unavailable = 3;
+    harness.world.ledger.claims.get_mut(&id).unwrap().reserved = 3;
     harness.engine = harness.fresh_with(budget("100%", 100));
     harness.read(reading("r2", &files(&NAMES, 2)));
     harness.deliver(usize::MAX);

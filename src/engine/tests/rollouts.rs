@@ -261,7 +261,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         inventory_id: "applyset-theirs-v1".into(),
         holder: "b".into(),
         rollout_key: web(9).hash,
-        additional_unavailable: 1,
+        reserved: 1,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
@@ -430,7 +430,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         inventory_id: inventory_id.into(),
         holder: "b".into(),
         rollout_key: web(9).hash,
-        additional_unavailable: 1,
+        reserved: 1,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
@@ -467,7 +467,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         inventory_id: super::world::SET.into(),
         holder: "two".into(),
         rollout_key: web(2).hash,
-        additional_unavailable: 0,
+        reserved: 0,
         holder_exited: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);

@@ -100,7 +100,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             inventory_id: SET.into(),
             holder: "1-2-3".into(),
             rollout_key: ContentHash::hash_bytes(b"new"),
-            additional_unavailable: u32::MAX,
+            reserved: u32::MAX,
             holder_exited: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();

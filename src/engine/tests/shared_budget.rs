@@ -53,7 +53,7 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
         inventory_id: THEIRS.into(),
         holder: "12-a-b@host".into(),
         rollout_key: one("api", 1).hash,
-        additional_unavailable: pods,
+        reserved: pods,
         holder_exited: false,
     }
 }

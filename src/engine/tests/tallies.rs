@@ -63,7 +63,7 @@ fn pods_that_a_claim_stands_for_are_published_only_where_more_are_unavailable() 
     harness.read(reading("r2", &files(&["web"], 2)));
     while !matches!(harness.step(&web), Some(Action::Apply(_))) {}
     harness.deliver(usize::MAX);
-    assert_eq!(harness.world.ledger.claims[&web].additional_unavailable, 1);
+    assert_eq!(harness.world.ledger.claims[&web].reserved, 1);
     for (available, expected) in [(2, None), (1, Some(2)), (0, Some(3))] {
         let rv = harness.world.tick();
         let thing = harness.world.things.get_mut(&web).unwrap();

@@ -50,7 +50,7 @@ impl Engine {
         let Some(claim) = self.rollouts.slot_requests.claim_of(id).cloned() else { return };
         self.withdraw(id);
         let Some(before) = self.rollouts.in_flight.remove(id) else { return };
-        let (reserved, written) = (claim.additional_unavailable, before.min_resource_version);
+        let (reserved, written) = (claim.reserved, before.min_resource_version);
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, Some(claim), written);
         rollout.started_from = before.started_from;
         rollout.pods = before.pods;

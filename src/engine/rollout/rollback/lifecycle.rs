@@ -269,7 +269,7 @@ impl Engine {
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.slot == BudgetSlot::Taken
             {
-                (rollout.slot, rollout.additional_unavailable) = (BudgetSlot::None, 0);
+                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
                 self.rollouts.slot_requests.mark_stale();
             }
         }

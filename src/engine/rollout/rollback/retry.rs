@@ -234,7 +234,7 @@ impl Engine {
         self.rollouts.in_flight.remove(id);
         self.register_live_rollout(id);
         let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
-        let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.additional_unavailable);
+        let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
         let begun = || Rollout::new(BudgetSlot::Taken, pods, Some(claim.clone()), written);
