@@ -10,14 +10,12 @@ use crate::change::{self, Impact, ImpactKind};
 use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, keep_ignored, wave};
 use crate::graph;
 use crate::input::is_key_missing;
+use crate::input::sops::SOPS_KEY;
 use crate::manifest::{InvalidObject, KindScopes};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId, RenderOrigin};
 
 /// The number of objects that a note names.
 const MAX_NAMED_FILES: usize = 5;
-
-/// The key under which SOPS keeps its metadata, which no object has in the cluster.
-const SOPS_METADATA: &str = "sops";
 
 /// The objects of one revision.
 #[derive(Debug)]
@@ -89,7 +87,7 @@ impl RevisionObjects {
             // Another fault of the same object would be hidden here, but for one that is a finding.
             item.valid = true;
             if let Some(body) = item.body.as_object_mut() {
-                body.remove(SOPS_METADATA);
+                body.remove(SOPS_KEY);
             }
             sealed.insert(item.origin.file.clone());
         }

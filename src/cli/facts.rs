@@ -53,7 +53,7 @@ pub(super) struct ClusterObjectFacts {
     inventory_id: String,
     standing: ManagedObjectState,
     /// The hold on it, and the pause of it or of its source.
-    wishes: Vec<Reason>,
+    intents: Vec<Reason>,
     rejection: Option<Rejection>,
     /// The content that the live object names.
     shown: Option<ContentRef>,
@@ -97,7 +97,7 @@ impl ClusterObjectFacts {
             id: target.id.clone(),
             inventory_id: inventory_id_of(&session.inventory_namespace, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
-            wishes: hold.into_iter().chain(paused).collect(),
+            intents: hold.into_iter().chain(paused).collect(),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             shown: target.content_ref(),
             pending: pending.map(|pending| pending.reason),
@@ -144,7 +144,7 @@ impl ClusterObjectFacts {
         found.extend(self.standing.reason.iter().cloned());
         let steps = self.steps.iter().cloned();
         found.extend(steps.map(|step| ShownReason::with_code(step, ReasonCode::StepInProgress)));
-        found.extend(self.wishes.iter().map(ShownReason::of));
+        found.extend(self.intents.iter().map(ShownReason::of));
         if let Some(rejection) = &self.rejection {
             let course = rejection_course(rejection, &self.id, self.shown.as_ref());
             let rejected = format!("{}; {course}, or `rhumb rollout retry`", rejection.cause);

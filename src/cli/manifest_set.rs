@@ -36,7 +36,7 @@ pub(super) struct ManifestSet {
     pub(super) understood: bool,
     /// The versions that charts were given.
     pub(super) versions: ChartVersions,
-    /// The values of `${NAME}` in them.
+    /// Indicates whether `${NAME}` in them is a variable.
     pub(super) variables: VariableMode,
     /// The revision; none of a pipe.
     pub(super) revision: Option<Revision>,

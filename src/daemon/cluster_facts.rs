@@ -45,7 +45,7 @@ impl UnlistedVersions {
     }
 
     /// Returns whether the absence of any is not confirmed yet.
-    pub(super) fn are_any(&self) -> bool {
+    pub(super) fn has_any(&self) -> bool {
         !self.0.is_empty()
     }
 }
@@ -150,11 +150,11 @@ mod tests {
         let mut unlisted = UnlistedVersions::default();
         assert_eq!(unlisted.add_recent(few.clone(), None, start), few);
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), start), all);
-        assert!(unlisted.are_any());
+        assert!(unlisted.has_any());
         let soon = start + VERSION_ABSENCE_CONFIRMATION / 2;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), soon), all);
         assert_eq!(unlisted.add_recent(all.clone(), Some(&all), soon), all, "it was not gone");
-        assert!(!unlisted.are_any());
+        assert!(!unlisted.has_any());
         let end = start + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it is missing anew");
         let end = end + VERSION_ABSENCE_CONFIRMATION;
@@ -162,6 +162,6 @@ mod tests {
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), all, "it may have just started again");
         let end = end + VERSION_ABSENCE_CONFIRMATION;
         assert_eq!(unlisted.add_recent(few.clone(), Some(&all), end), few);
-        assert!(!unlisted.are_any());
+        assert!(!unlisted.has_any());
     }
 }

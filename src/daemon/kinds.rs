@@ -106,7 +106,7 @@ impl KindWatches {
     /// list all that it did.
     pub(super) fn can_be_starting(&self) -> bool {
         let known = self.served_versions.borrow();
-        self.unlisted_versions.are_any() || known.as_ref().is_none_or(|versions| versions.server.is_err())
+        self.unlisted_versions.has_any() || known.as_ref().is_none_or(|versions| versions.server.is_err())
     }
 
     /// Records a hint that a missing kind may be there now.
@@ -199,7 +199,7 @@ impl KindWatches {
         if self.is_discovery_needed() {
             self.retry_discovery();
         }
-        if self.unlisted_versions.are_any() {
+        if self.unlisted_versions.has_any() {
             let confirmation = Instant::now() + VERSION_ABSENCE_CONFIRMATION;
             self.next = self.next.map(|next| next.min(confirmation));
         }

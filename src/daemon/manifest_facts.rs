@@ -30,7 +30,7 @@ pub(super) struct ReadSettings {
     pub(super) allow: Arc<AllowList>,
     /// The identities that open what is encrypted.
     pub(super) decrypter: Arc<Decrypter>,
-    /// The values of `${NAME}` in its files.
+    /// Indicates whether `${NAME}` in its files is a variable.
     pub(super) variables: VariableMode,
     /// Texts that its objects share.
     pub(super) names: NameInterner,

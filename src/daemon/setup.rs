@@ -42,7 +42,7 @@ pub(crate) struct SourceSetup {
     /// The service account, in the namespace of the inventories, as which its objects are read and
     /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
-    /// The values of `${NAME}` in its files.
+    /// Indicates whether `${NAME}` in its files is a variable.
     pub variables: VariableMode,
     /// The identities that open what it has encrypted.
     pub decrypter: Arc<Decrypter>,

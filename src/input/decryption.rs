@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::render_cipher::{RECIPIENTS_KEY, RootCipher, SEALED_PREFIX};
 use super::sops::{
-    AgeIdentities, DataKey, ENCRYPTED_PREFIX, FileSeal, OpenedFile, PlaintextLayout, SopsError, SopsFormat,
-    is_encrypted, object_key, open, open_object, sealing_secret,
+    AgeIdentities, DataKey, ENCRYPTED_PREFIX, FileSeal, OpenedFile, PlaintextLayout, SOPS_KEY, SopsError,
+    SopsFormat, is_encrypted, object_key, open, open_object, sealing_secret,
 };
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
@@ -23,8 +23,6 @@ const MAX_IDENTITY_FILE_BYTES: u64 = 1 << 20;
 pub(crate) const NO_KEY: &str = "no-key";
 /// The code of what no age identity could open.
 pub(super) const NOT_SUPPORTED: &str = "not-supported";
-/// The key under which SOPS keeps its metadata.
-const SOPS_METADATA: &str = "sops";
 
 /// The code of a rendered object whose seal does not fit it.
 const SEAL_MISMATCH: &str = "seal-mismatch";
@@ -227,13 +225,13 @@ impl From<SopsError> for Box<Diagnostic> {
 /// Returns whether a rendered object may have values that are not open: its text has a key or the
 /// beginning of a value of such an object, or letters that are spelled by their numbers.
 pub(super) fn may_be_closed(object: &[u8]) -> bool {
-    let marks = [RECIPIENTS_KEY, SOPS_METADATA, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
+    let marks = [RECIPIENTS_KEY, SOPS_KEY, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
     std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
 }
 
 /// Returns whether an object has SOPS's metadata.
 pub(super) fn is_encrypted_object(object: &Value) -> bool {
-    object.get(SOPS_METADATA).is_some_and(Value::is_object)
+    object.get(SOPS_KEY).is_some_and(Value::is_object)
 }
 
 /// Checks that all encrypted values of an object fit the keys of the files that it comes from.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::sops::{is_encrypted_comment, is_encrypted_value, text_excerpt};
+use super::sops::{SOPS_KEY, is_encrypted_comment, is_encrypted_value, text_excerpt};
 use crate::fields::{FieldPath, PathElement};
 use crate::manifest::{ManifestFile, ManifestItem, PlacedNode, PlacedValue, TextPosition, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};
@@ -23,8 +23,6 @@ const ENCRYPTED_FIELD: &str = "encrypted-field";
 
 /// The fields of a Secret whose values are masked wherever it is shown.
 const MASKED_FIELDS: [&str; 2] = ["data", "stringData"];
-/// The key of the metadata of SOPS, which is no part of an object.
-const SOPS_METADATA: &str = "sops";
 /// The fields that say which object it is.
 pub(super) const IDENTITY_PATHS: [&[&str]; 4] =
     [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
@@ -289,7 +287,7 @@ fn first_difference<'v>(
     };
     match (sealed, opened) {
         (Value::Object(before), Value::Object(after)) => {
-            let counts = |key: &str| !(is_root && (key == SOPS_METADATA || passed_over.contains(&key)));
+            let counts = |key: &str| !(is_root && (key == SOPS_KEY || passed_over.contains(&key)));
             if after.keys().any(|key| counts(key) && !before.contains_key(key)) {
                 return Some(sealed);
             }

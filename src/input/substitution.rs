@@ -29,15 +29,15 @@ const NO_VARIABLES: &str = "no-variables";
 /// Indicates whether `${NAME}` in the files of a source is a variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum VariableMode {
-    /// Nothing: it is probably meant for another tool.
+    /// It is a text, which is probably meant for another tool.
     #[default]
     Literal,
-    /// A variable, which was put in before.
+    /// It is a variable, whose value was put in before.
     Substituted,
 }
 
 impl VariableMode {
-    /// Returns what it means in the files of a source with these variables.
+    /// Returns the mode for the files of a source with these variables.
     pub(crate) const fn of<T>(variables: Option<&T>) -> Self {
         match variables {
             Some(_) => Self::Substituted,

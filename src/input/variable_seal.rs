@@ -11,15 +11,12 @@ use serde_json::Value;
 use super::decryption::{Decrypter, OpenedInput, is_key_missing};
 use super::exposure::IDENTITY_PATHS;
 use super::render_cipher::{RootCipher, SealFault, is_secret};
-use super::sops::{FileSeal, SealingSecret, SopsFormat, is_encrypted, is_encrypted_value};
+use super::sops::{FileSeal, SOPS_KEY, SealingSecret, SopsFormat, is_encrypted, is_encrypted_value};
 use super::variables::{HolderBody, is_holder};
 use crate::config::{VariableHolder, VariableHolderKind};
 use crate::manifest::{listed_objects, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};
 use crate::source::BlobId;
-
-/// The key under which SOPS keeps its metadata.
-const SOPS_METADATA: &str = "sops";
 
 /// The keys for render seals: of the encrypted files from which variables were opened.
 #[derive(Clone, Default)]
@@ -145,7 +142,7 @@ impl HolderReading {
 /// The objects of one file.
 struct HolderFile {
     bodies: Vec<HolderBody>,
-    /// Says that these are all of its objects.
+    /// Indicates whether these are all of its objects.
     is_whole: bool,
 }
 
@@ -165,10 +162,10 @@ impl HolderFile {
 
 /// Returns the objects of a document. The items of an encrypted list are encrypted each.
 fn objects_of(document: Value) -> Vec<Value> {
-    let is_encrypted = document.get(SOPS_METADATA).is_some();
+    let is_encrypted = document.get(SOPS_KEY).is_some();
     let mut objects = listed_objects(document);
     for object in objects.iter_mut().filter(|_| is_encrypted).filter_map(Value::as_object_mut) {
-        object.entry(SOPS_METADATA).or_insert(Value::Null);
+        object.entry(SOPS_KEY).or_insert(Value::Null);
     }
     objects
 }

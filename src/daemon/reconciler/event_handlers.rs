@@ -123,7 +123,7 @@ impl Reconciler {
             facts().flat_map(|facts| &facts.unusable).map(|unusable| unusable.id.group_kind()).collect();
         let scalable =
             facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
-        let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
+        let scopes: BTreeSet<(GroupKind, Option<String>)> = facts()
             .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.unusable.iter().map(|h| &h.id)))
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
@@ -163,7 +163,7 @@ impl Reconciler {
             .inventory
             .as_ref()
             .is_some_and(|inventory| inventory.lacks_location);
-        let is_complete = store.has_all_scopes(&touched) && !lacks_location && store.has_accepted_revision();
+        let is_complete = store.has_all_scopes(&scopes) && !lacks_location && store.has_accepted_revision();
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();

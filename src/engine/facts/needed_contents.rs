@@ -1,4 +1,4 @@
-//! The revisions that must stay readable, and contents whose absence a prune waits for.
+//! The revisions that must stay readable, and the contents that a prune waits for.
 //!
 //! `src/engine/rollout/rollback/lifecycle.rs` names the contents of older revisions that are read.
 

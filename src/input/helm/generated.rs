@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::engine::GeneratedMark;
 use crate::input::kustomize::printable;
+use crate::input::sops::ENCRYPTED_PREFIX;
 use crate::input::tree::FileTree;
 use crate::object::annotations::{GENERATED, IGNORE_FIELDS};
 use crate::object::{Diagnostic, annotation_text, hex_text, text_at};
@@ -42,9 +43,6 @@ const CHANGING_FUNCTIONS: [&str; 15] = [
     "uuidv4",
     "values",
 ];
-
-/// The beginning of an encrypted value.
-const ENCRYPTED_PREFIX: &str = "ENC[";
 
 /// The path of the mark of a render.
 const MARK_PATH: &str = "/metadata/annotations/rhumb.dev~1generated";

@@ -13,8 +13,8 @@ use super::error::SopsError;
 use super::rules::EncryptionRule;
 use super::value::go_float;
 
-/// The key of the metadata.
-pub(super) const SOPS_KEY: &str = "sops";
+/// The key under which SOPS keeps its metadata, which is no part of an object.
+pub(crate) const SOPS_KEY: &str = "sops";
 
 /// Bytes of keys that are held against the regular expression of a file: the two multiply.
 pub(super) const MAX_MATCHED_CHARS: usize = 1 << 20;

@@ -33,6 +33,7 @@ use zeroize::Zeroizing;
 
 pub use age::AgeIdentities;
 pub(crate) use error::{SopsError, text_excerpt};
+pub(crate) use leaves::SOPS_KEY;
 pub(crate) use object::{object_key, open_object};
 pub(crate) use value::{DataKey, ENCRYPTED_PREFIX, SealingSecret, is_encrypted_comment, is_encrypted_value};
 
