@@ -514,9 +514,9 @@ pub(super) enum CallState {
 
 impl InventoryStore {
     /// Returns whether the inventory, as last read, names all these kinds and namespaces.
-    pub(super) fn has_all_scopes(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
+    pub(super) fn has_all_scopes(&self, scopes: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(inventory) = self.inventory.inventory() else { return false };
-        touched.iter().all(|(kind, namespace)| {
+        scopes.iter().all(|(kind, namespace)| {
             let named = namespace.as_ref().is_none_or(|namespace| inventory.namespaces.contains(namespace));
             inventory.kinds.contains(kind) && named
         })

@@ -65,7 +65,7 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
 }
 
 #[tokio::test]
-async fn the_version_of_a_server_is_known_first_when_it_lists_all_its_kinds() {
+async fn the_version_of_a_server_that_may_have_just_started_is_known_unless_it_is_not_ready() {
     for (code, is_known) in [(200, true), (500, false), (503, false), (403, true), (404, true)] {
         let fake = FakeApiServer::start(move |_, asked| {
             let (code, body) = match asked.path.as_str() {

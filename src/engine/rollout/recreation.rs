@@ -59,8 +59,10 @@ impl Engine {
         Some(if now < until {
             RolloutVerdict::InProgress(Some(until))
         } else {
-            let why =
-                format!("it was deleted to be created again, and is missing for {}", duration_text(timeout));
+            let why = format!(
+                "it was deleted to be created again, and has been missing for {}",
+                duration_text(timeout)
+            );
             RolloutVerdict::NotRecreated(why.into())
         })
     }

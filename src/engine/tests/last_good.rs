@@ -362,7 +362,7 @@ fn failing() -> Harness {
 
 // The inventory does not record yet what is tried again.
 #[test]
-fn what_is_about_to_be_rejected_and_is_tried_again_is_judged_anew() {
+fn a_failure_that_is_tried_again_before_its_rejection_is_recorded_is_judged_anew() {
     let mut harness = failing();
     harness.deliver_failures();
     assert_eq!(harness.engine.source(FIRST).pending_rejections.len(), 1);
@@ -377,7 +377,7 @@ fn what_is_about_to_be_rejected_and_is_tried_again_is_judged_anew() {
 // The failure is reported when the newer content is claimed, and git takes that back before it is
 // written.
 #[test]
-fn what_failed_and_is_wanted_again_in_place_of_what_was_to_follow_goes_back() {
+fn a_failed_content_that_is_wanted_again_in_place_of_a_claimed_one_goes_back() {
     let web = workload("web");
     let mut harness = failing();
     harness.read(reading("r3", &files(3, 2)));

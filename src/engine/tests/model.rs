@@ -539,7 +539,7 @@ fn what_failed_is_not_held_against_what_replaces_it_whenever_the_process_ends() 
 }
 
 #[test]
-fn what_replaces_a_failed_content_shares_the_smallest_bound_with_another_workload_in_every_order() {
+fn a_fix_of_a_failed_content_shares_the_smallest_bound_with_another_workload_in_every_order() {
     let fix = serial(&[ONE, [2, 2, 1, 1], [3, 3, 2, 1]]);
     explore_all(&ModelCase { most: 2, bad: vec![("a", 2)], ..fix }, 11_000);
 }

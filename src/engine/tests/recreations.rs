@@ -120,7 +120,7 @@ fn a_workload_that_is_not_created_again_gives_its_slot_to_others_and_is_reported
     check(
         Some(Duration::from_secs(10)),
         true,
-        Some("it was deleted to be created again, and is missing for "),
+        Some("it was deleted to be created again, and has been missing for "),
     );
 }
 

@@ -165,7 +165,7 @@ fn a_source_has_to_record_the_accepted_revision_first_where_the_next_one_is_judg
 }
 
 #[test]
-fn failed_contents_whose_record_is_gone_are_reported() {
+fn failed_contents_whose_record_is_gone_are_named_with_their_count() {
     let rejected = |names: &[&str]| {
         let id = |name: &str| ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name);
         let member =
