@@ -418,7 +418,7 @@ impl PreviewRun {
         executor.question
     }
 
-    /// Answers a question about an object. Those are collected that are answered together.
+    /// Answers a question about an object, or collects it to be answered together with others.
     async fn answer(
         &mut self,
         id: &ObjectId,

@@ -2,8 +2,8 @@
 //!
 //! Nothing of such a workload serves from its deletion on until it is complete again. So its
 //! rollout goes on and keeps its slot, and all of its pods count as unavailable. It ends without
-//! the workload in three cases: no source wants it, its creation is refused for good, or it is not
-//! there within the progress deadline. The last two are reported as a failure.
+//! the workload where no source wants that. So it does where its creation is refused for good, or
+//! it is not there within the progress deadline: both are reported as a failure.
 
 use std::sync::Arc;
 use std::time::Instant;
