@@ -25,8 +25,8 @@ use crate::source::SourceError;
 const MAX_SERVER_CHARTS: usize = 100;
 /// The range that a missing version means.
 const ANY_VERSION: &str = "*";
-/// Looks at one chart, each after those that it missed were laid into it.
-const MAX_LOOKS: usize = 8;
+/// The rounds in which one chart is found. Each begins with the charts that the one before missed.
+const MAX_ROUNDS: usize = 8;
 
 /// The charts of servers that a root uses.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         start: &str,
         options: &HelmOptions,
     ) -> Result<ChartClosure, SourceError> {
-        for look in 0.. {
+        for round in 0.. {
             let (seen, limits) = (self.tree_with_charts(), ChartLimits::default());
             let mut chart = helm::find_present_closure(&seen, root, start, options, limits, &self.archives)?;
             // helm does without those of the charts that the rendered one is made of.
@@ -118,7 +118,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             if chart.missing.is_empty() {
                 return Ok(chart);
             }
-            if look == MAX_LOOKS || !self.supply_missing(&mut chart)? {
+            if round == MAX_ROUNDS || !self.supply_missing(&mut chart)? {
                 chart.refuse_missing();
                 return Ok(chart);
             }

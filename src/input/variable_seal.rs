@@ -107,8 +107,8 @@ impl HolderReading {
         namespace: &str,
         decrypter: &Decrypter,
     ) {
-        let HolderFile { mut bodies, is_whole } = HolderFile::read(file, bytes, None);
-        if !is_whole {
+        let HolderFile { mut bodies, is_complete } = HolderFile::read(file, bytes, None);
+        if !is_complete {
             self.add_unread(file);
         }
         let format = SopsFormat::of_name(file);
@@ -143,7 +143,7 @@ impl HolderReading {
 struct HolderFile {
     bodies: Vec<HolderBody>,
     /// Indicates whether these are all of its objects.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl HolderFile {
@@ -155,8 +155,8 @@ impl HolderFile {
         let is_named = |body: &HolderBody| {
             !IDENTITY_PATHS.iter().any(|path| is_encrypted_value(text_at(&body.object, path)))
         };
-        let is_whole = !read.diagnostics.iter().any(Diagnostic::is_error) && bodies.iter().all(is_named);
-        Self { bodies, is_whole }
+        let is_complete = !read.diagnostics.iter().any(Diagnostic::is_error) && bodies.iter().all(is_named);
+        Self { bodies, is_complete }
     }
 }
 
