@@ -143,7 +143,7 @@ mod tests {
 
     // A server that has just started lists its own kinds first.
     #[test]
-    fn what_the_server_does_not_list_for_a_moment_is_not_gone() {
+    fn a_version_that_the_server_does_not_list_for_a_moment_is_not_gone() {
         let start = Instant::now();
         let all = versions(Ok("v1.36.0"), &["m/v1", "m/v1/Monitor", "v1"]);
         let few = versions(Ok("v1.36.0"), &["v1"]);
