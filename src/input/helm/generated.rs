@@ -429,9 +429,10 @@ mod tests {
         let (a, b, never_run) = (map("a", ""), map("b", ""), map("c", "pre-delete"));
         check(&[a.clone(), b.clone()], &[b.clone(), a.clone()], &[]);
         let only_b = ["ConfigMap b: another object is made at each render"];
-        check(&[a.clone(), b.clone()], &[a.clone()], &only_b);
-        check(&[a.clone()], &[a.clone(), b], &only_b);
-        check(&[a.clone()], &[a, never_run], &[]);
+        let only_a = std::slice::from_ref(&a);
+        check(&[a.clone(), b.clone()], only_a, &only_b);
+        check(only_a, &[a.clone(), b], &only_b);
+        check(only_a, &[a.clone(), never_run], &[]);
     }
 
     #[test]
