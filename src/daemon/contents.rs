@@ -87,7 +87,7 @@ type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,
     kept: Arc<Mutex<RecentParses>>,
-    /// What was parsed when it was read first.
+    /// The files that were parsed when they were read first.
     parsed: ParsedFiles,
 }
 

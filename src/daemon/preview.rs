@@ -418,7 +418,7 @@ impl PreviewRun {
         executor.question
     }
 
-    /// Answers a question about an object. Those are collected that are answered together.
+    /// Answers a question about an object. Some are collected, and answered together.
     async fn answer(
         &mut self,
         id: &ObjectId,

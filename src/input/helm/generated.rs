@@ -86,7 +86,8 @@ pub(super) fn may_generate<T: FileTree>(
         }
         let bytes = files.read(file.file.blob)?;
         let text = String::from_utf8_lossy(&bytes);
-        if has_changing_function(&text) || text.contains(ENCRYPTED_PREFIX) && opens_template(tree, path) {
+        if has_changing_function(&text) || text.contains(ENCRYPTED_PREFIX) && has_changing_action(tree, path)
+        {
             return Ok(true);
         }
     }
@@ -95,7 +96,7 @@ pub(super) fn may_generate<T: FileTree>(
 
 /// Returns whether a file has such an action in the tree that helm gets. One that cannot be read
 /// may have any.
-fn opens_template(tree: &Path, path: &str) -> bool {
+fn has_changing_action(tree: &Path, path: &str) -> bool {
     match fs::read(tree.join(path)).map(Zeroizing::new) {
         Ok(bytes) => has_changing_function(&String::from_utf8_lossy(&bytes)),
         Err(_) => true,
