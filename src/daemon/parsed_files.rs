@@ -1,5 +1,6 @@
-//! Files that a single pass has parsed, for as long as it runs. It needs most of their objects once
-//! more, to compare or to write them.
+//! Files that a single pass has parsed, for as long as it runs.
+//!
+//! It needs most of their objects once more, to compare or to write them.
 //!
 //! **Invariant:** holds no Secret, and no more than the bound. A daemon keeps nothing, as memory
 //! that lies between what it keeps would stay its own.

@@ -418,7 +418,7 @@ impl PreviewRun {
         executor.question
     }
 
-    /// Answers a question about an object, or collects it to be answered together with others.
+    /// Answers a question about an object. Some are collected, and answered together.
     async fn answer(
         &mut self,
         id: &ObjectId,

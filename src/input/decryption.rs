@@ -222,8 +222,10 @@ impl From<SopsError> for Box<Diagnostic> {
     }
 }
 
-/// Returns whether a rendered object may have values that are not open. Its text has a key or the
-/// beginning of a value of such an object then, or letters that are spelled by their numbers.
+/// Returns whether a rendered object may have values that are not open.
+///
+/// Its text then has a key or the beginning of a value of such an object. Letters may also be
+/// spelled by their numbers.
 pub(super) fn may_be_closed(object: &[u8]) -> bool {
     let marks = [RECIPIENTS_KEY, SOPS_KEY, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
     std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))

@@ -241,7 +241,7 @@ impl SourceRenderer {
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
         let touched = impact.map(|impact| impact.roots);
         let paths = changed.as_deref().unwrap_or_default();
-        let changes = RootChanges { paths, touched: touched.as_ref() };
+        let revision_changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -250,7 +250,7 @@ impl SourceRenderer {
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
-                .and_then(|last| last.kept_root(&root, changes, &known, attempt))
+                .and_then(|last| last.kept_root(&root, revision_changes, &known, attempt))
             {
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 kept.push(before);

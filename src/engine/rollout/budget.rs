@@ -397,7 +397,7 @@ impl<'a> BudgetAccounts<'a> {
             if bound.scope.is_applicable_to(&request.id, Some(request.source)) {
                 used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so. A workload in flight has reserved the pods that it
-                // may take down, and takes the larger reservation in place of that.
+                // may take down, and the larger reservation takes the place of that.
                 let more = if holds {
                     request.reserved.saturating_sub(away)
                 } else {

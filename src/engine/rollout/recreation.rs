@@ -1,9 +1,10 @@
 //! Workloads that are deleted to be created again.
 //!
 //! Nothing of such a workload serves from its deletion on until it is complete again. So its
-//! rollout goes on and keeps its slot, and all of its pods count as unavailable. It ends without
-//! the workload where no source wants that. So it does where its creation is refused for good, or
-//! it is not there within the progress deadline: both are reported as a failure.
+//! rollout goes on and keeps its slot, and all of its pods count as unavailable.
+//!
+//! It ends without the workload where no source wants that any more. It fails where the creation is
+//! refused for good, or where the workload is not there within the progress deadline.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -55,7 +55,7 @@ fn while_a_kind_cannot_be_listed_nothing_goes() {
     assert_eq!(judged(&mut engine, FIRST, &a), why);
 }
 
-// A server that has just started lists its kinds bit by bit, and charts leave out what it lacks.
+// A server that has just started lists its kinds bit by bit. Charts leave out what they ask for.
 #[test]
 fn an_object_that_is_no_longer_rendered_stays_until_charts_are_rendered_with_its_kind() {
     let (mut engine, a) = dropped();

@@ -96,8 +96,8 @@ pub(super) fn read(
     if faults.is_empty() { Ok((objects, notices)) } else { Err(faults) }
 }
 
-/// Returns whether helm prints a file as it is. It is in the folder `crds` of a chart then, or of
-/// one that the chart is made of.
+/// Returns whether helm prints a file as it is, as it is in the folder `crds/` of a chart or of a
+/// subchart.
 fn is_definition_file(template: &str) -> bool {
     let mut parts = template.split('/').skip(1);
     loop {
