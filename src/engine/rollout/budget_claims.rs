@@ -49,8 +49,11 @@ impl Engine {
             }
             return decision;
         };
-        let is_recorded =
-            self.own_claim(id).is_some_and(|recorded| recorded.rollout_key == claim.rollout_key);
+        // A deletion takes down all pods. The claim for an update to the same content has fewer.
+        let deletes = matches!(decision.action, Action::Delete(..));
+        let is_recorded = self.own_claim(id).is_some_and(|recorded| {
+            recorded.rollout_key == claim.rollout_key && (!deletes || recorded.reserved >= claim.reserved)
+        });
         // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::harness::Harness;
+use super::shared_budget::{at_rest, budget, one};
 use super::wakes::lose_answer;
 use super::world::{AuditEntry, desired, reading, workload};
 use crate::engine::*;
@@ -148,4 +149,33 @@ fn a_workload_whose_deletion_got_no_answer_is_created_again() {
     let log = [AuditEntry::Created(a), AuditEntry::Changed(b)];
     assert_eq!(harness.world.log[1..], log);
     assert!(harness.world.is_free());
+}
+
+// The older content takes down one pod at a time, and so does the newer one as an update.
+#[test]
+fn a_deletion_waits_for_the_budget_of_all_its_pods_also_while_an_older_content_rolls_out() {
+    let a = workload("a");
+    let files = |content: u32| {
+        let mut one = (*one("a", content)).clone();
+        one.traits.recreate = RecreatePolicy::Allowed;
+        [("a", Some(SharedDesiredObject::from(one)))]
+    };
+    for (unavailable, is_deleted) in [("1", false), ("3", true)] {
+        let mut harness = at_rest(&["a"], &budget(unavailable, 100));
+        harness.read(reading("r2", &files(2)));
+        while !matches!(harness.step(&a), Some(Action::Apply(_))) {}
+        harness.deliver(usize::MAX);
+        harness.read(reading("r3", &files(3)));
+        let action = harness.decide(&a).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        harness.engine.note_dispatch(&a, &action);
+        let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+        harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
+        let decision = harness.decide(&a);
+        let deletes = matches!(decision.action, Action::Delete(_, _, DeletionReason::Recreate));
+        let waits = matches!(decision.reason, Some(Reason::Budget(_)));
+        assert_eq!((deletes, waits), (is_deleted, !is_deleted), "{unavailable}: {decision:?}");
+        let claimed = harness.world.ledger.claims.get(&a).map(|claim| claim.reserved);
+        assert_eq!(claimed, Some(if is_deleted { 3 } else { 1 }), "{unavailable}");
+    }
 }
