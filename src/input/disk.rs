@@ -46,13 +46,17 @@ pub(crate) fn render_folders(
         let (tree, part) = render_folder(&disk.snapshot, folder, renderer, facts)?;
         all.roots.extend(part.roots);
         all.contents.extend(part.contents);
+        all.used.versions |= part.used.versions;
         trees.push(tree);
     }
     all.roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     all.roots.dedup_by(|a, b| a.path == b.path);
     let is_root = |path: &str| all.roots.binary_search_by(|root| (*root.path).cmp(path)).is_ok();
     all.plain.files.retain(|file| !is_root(&file.path));
-    Ok(DiskSnapshot::clone(disk).with_rendered(all, &trees).into())
+    let rendered_kinds = facts.kinds_listed_for(&all.used);
+    let mut rendered = DiskSnapshot::clone(disk).with_rendered(all, &trees);
+    rendered.rendered_kinds = rendered_kinds;
+    Ok(rendered.into())
 }
 
 fn render_folder(

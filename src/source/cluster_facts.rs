@@ -85,6 +85,15 @@ impl ClusterFacts {
             _ => true,
         }
     }
+
+    /// Returns the kinds that the server listed for a render that uses these facts; none where it
+    /// depends on no list.
+    pub(crate) fn kinds_listed_for(&self, used: &FactUse) -> Option<Arc<BTreeSet<GroupKind>>> {
+        match self {
+            Self::Queried(known) if used.versions => Some(Arc::new(known.versions.as_ref()?.kinds())),
+            Self::Queried(_) | Self::NotQueried => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +137,23 @@ mod tests {
             let used = FactUse { versions: used, ..FactUse::default() };
             assert_eq!(one.has_difference_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
         }
+    }
+
+    #[test]
+    fn the_kinds_of_a_render_are_known_where_it_depends_on_their_list() {
+        let apis = ["apps/v1".to_owned(), "apps/v1/Deployment".to_owned()].into();
+        let versions = ServedVersions { server: Ok("v1.36.0".into()), apis, unready: None };
+        let known = KnownClusterFacts { versions: Some(versions.into()), ..KnownClusterFacts::default() };
+        let check = |facts: &ClusterFacts, used: bool, expected: Option<&str>| {
+            let used = FactUse { versions: used, ..FactUse::default() };
+            let expected = expected.map(|kind| Arc::new(BTreeSet::from([GroupKind::parse(kind)])));
+            assert_eq!(facts.kinds_listed_for(&used), expected, "{facts:?} {used:?}");
+        };
+        let queried = ClusterFacts::Queried(known);
+        check(&queried, true, Some("Deployment.apps"));
+        check(&queried, false, None);
+        check(&ClusterFacts::Queried(KnownClusterFacts::default()), true, None);
+        check(&ClusterFacts::NotQueried, true, None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One reading of a path's files as they are on disk, for the commands that run once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::Revision;
+use crate::object::{GroupKind, Revision};
 
 use super::disk_tree::DiskTree;
 use super::error::SourceError;
@@ -40,6 +40,8 @@ pub(crate) struct DiskSnapshot {
     pub snapshot: Snapshot,
     /// The revision's author, where it is a commit.
     pub commit: Option<CommitInfo>,
+    /// The kinds that the server listed for its renders; none where they depend on no list.
+    pub rendered_kinds: Option<Arc<BTreeSet<GroupKind>>>,
     /// Every file of that commit, where the revision is one.
     head: Option<Arc<RevisionTree>>,
     bytes: HashMap<BlobId, Vec<u8>>,
@@ -258,7 +260,7 @@ fn frozen(pass: DiskPass, shown_location: &str) -> Result<DiskSnapshot, SourceEr
         .collect();
     let refused = pass.refusals.iter().map(RefusedFile::diagnostic).collect();
     let snapshot = Snapshot::of_files(Revision::new(&id.to_string()), files, refused);
-    Ok(DiskSnapshot { snapshot, commit: None, head: None, bytes: pass.bytes })
+    Ok(DiskSnapshot { snapshot, commit: None, rendered_kinds: None, head: None, bytes: pass.bytes })
 }
 
 /// Returns HEAD, if the path is in a git work tree and HEAD holds the same files there. A failure

@@ -56,11 +56,7 @@ impl Source {
 
     /// Returns the kinds that the server listed for the last render; none where it depends on no list.
     pub(crate) fn rendered_kinds(&self) -> Option<Arc<BTreeSet<GroupKind>>> {
-        let last = self.rendered.as_ref().filter(|last| last.used.versions)?;
-        match &last.facts {
-            ClusterFacts::Queried(known) => Some(Arc::new(known.versions.as_ref()?.kinds())),
-            ClusterFacts::NotQueried => None,
-        }
+        self.rendered.as_ref().and_then(|last| last.facts.kinds_listed_for(&last.used))
     }
 
     /// Renders a revision, unless that was done: what did not change since the last one is kept.

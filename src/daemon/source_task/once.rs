@@ -65,6 +65,7 @@ pub(in crate::daemon) fn read_disk(
     reading.unrendered = snapshot.lacking_roots();
     reading.refused.clone_from(&snapshot.refused);
     reading.warnings.clone_from(&snapshot.warnings);
+    reading.rendered_kinds.clone_from(&disk.rendered_kinds);
     (reading, unknown)
 }
 
@@ -116,5 +117,38 @@ impl OlderContents {
             older_revision::read_contents(reader, &settings, &scopes, &revision, &contents)
         };
         self.source.read_bounded(read).await.map(ContentSearch::into_known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::manifest_facts::NameInterner;
+    use crate::daemon::parsed_files::ParsedFiles;
+    use crate::engine::SourceId;
+    use crate::input::VariableMode;
+
+    // What charts leave out for a kind that the server did not list is not pruned.
+    #[test]
+    fn a_folder_is_read_with_the_kinds_that_the_server_listed_for_its_charts() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+        std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let settings = ReadSettings {
+            source: SourceId::new(0),
+            inventory_id: "set".into(),
+            namespace: "default".into(),
+            allow: Arc::default(),
+            decrypter: Arc::default(),
+            variables: VariableMode::Literal,
+            names: NameInterner::default(),
+            parsed: ParsedFiles::default(),
+        };
+        for kinds in [None, Some(Arc::new(BTreeSet::from([GroupKind::new("", "ConfigMap")])))] {
+            let mut disk = crate::source::read_disk(folder.path()).unwrap();
+            disk.rendered_kinds.clone_from(&kinds);
+            let (reading, _) = read_disk(&disk, &settings, KindScopes::builtin());
+            assert_eq!(reading.rendered_kinds, kinds);
+        }
     }
 }

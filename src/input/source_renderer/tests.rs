@@ -9,16 +9,16 @@ use serde_json::json;
 
 use super::*;
 use crate::config::{RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
-use crate::input::MemoryTree;
 use crate::input::memory_supply::MemorySupply;
 use crate::input::render_pass::RENDER_POSTPONED;
 use crate::input::root_job::RENDER_STOPPED;
 use crate::input::roots::RootForm;
 use crate::input::sandbox::ProgramVersion;
+use crate::input::{MemoryTree, ReadFolder, render_folders};
 use crate::object::{GroupKind, Revision};
 use crate::source::{
     BlobId, GitLocation, KnownClusterFacts, ObjectFact, ResolvedLocation, ServedVersions, Source,
-    SourceSettings,
+    SourceSettings, read_disk,
 };
 
 mod failures;
@@ -256,6 +256,27 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
     assert_eq!(render(&[chart, other], Some(Err("refused"))).unwrap(), found(&hidden, true));
     let known = ["a/Chart.yaml interrupted: no-program", "b/kustomization.yaml interrupted: no-program"];
     assert_eq!(render(&[chart, other], Some(Ok("v1.36.0"))).unwrap(), found(&known, true));
+}
+
+#[test]
+fn a_folder_with_a_chart_has_the_kinds_that_the_server_listed_for_it() {
+    let check = |file: &str, text: &str, facts: &ClusterFacts, expected: Option<[&str; 2]>| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        fs::write(folder.path().join("a").join(file), text).unwrap();
+        let disk = Arc::new(read_disk(folder.path()).unwrap());
+        let folders = [ReadFolder::at_start(folder.path())];
+        let rendered = render_folders(&disk, &folders, &renderer(MemorySupply::default()), facts).unwrap();
+        let expected = expected.map(|kinds| Arc::new(BTreeSet::from(kinds.map(GroupKind::parse))));
+        assert_eq!(rendered.rendered_kinds, expected, "{file} {facts:?}");
+    };
+    let apis = ["apps/v1", "apps/v1/Deployment", "v1", "v1/Pod"].map(str::to_owned).into();
+    let versions = ServedVersions { server: Ok("v1.36.0".into()), apis, unready: None };
+    let known = KnownClusterFacts { versions: Some(versions.into()), ..KnownClusterFacts::default() };
+    let (facts, chart) = (ClusterFacts::Queried(known), "apiVersion: v2\nname: a\nversion: 1.0.0\n");
+    check("Chart.yaml", chart, &facts, Some(["Deployment.apps", "Pod"]));
+    check("Chart.yaml", chart, &ClusterFacts::NotQueried, None);
+    check("kustomization.yaml", "resources: []\n", &facts, None);
 }
 
 /// Returns how often the files of a revision are read to render a root with a program that cannot
