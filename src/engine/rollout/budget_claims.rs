@@ -148,9 +148,17 @@ impl Engine {
         }
     }
 
-    /// Returns how many of these pods are not unavailable already.
+    /// Returns how many of these pods are not unavailable already. Those that its own rollout has
+    /// taken down count where more are to go: no broken workload is mended then.
     pub(in crate::engine) fn additional_unavailable(&self, id: &ObjectId, lost: u32) -> u32 {
-        lost.saturating_sub(self.rollouts.pod_counts.unavailable_of(id))
+        let away = self.rollouts.pod_counts.unavailable_of(id);
+        let own = self.rollouts.in_flight.get(id).filter(|rollout| {
+            rollout.claim.is_some() && rollout.failed.is_none() && rollout.slot == BudgetSlot::Taken
+        });
+        match own {
+            Some(rollout) if lost > rollout.reserved.max(away) => lost,
+            _ => lost.saturating_sub(away),
+        }
     }
 
     /// Returns whether a workload that asks has its claim, and has not been written yet.

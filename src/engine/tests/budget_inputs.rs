@@ -531,18 +531,38 @@ fn a_fix_keeps_its_pods_from_others_until_all_of_it_is_done() {
     assert_ne!(begin(&mut harness, &NAMES), ["a"], "it is done");
 }
 
-// It has one pod away, so it asks for two more. All three are its own from then on.
+/// Returns a workload that takes three pods down at a time.
+fn wide(name: &str, content: u32) -> SharedDesiredObject {
+    let strategy =
+        serde_json::json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 3, "maxSurge": 0}}}});
+    let mut wide = (*one(name, content)).clone();
+    wide.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+    wide.into()
+}
+
+// It has one pod away, and all three are its own from then on.
 #[test]
 fn a_newer_content_that_takes_down_more_than_the_one_under_way_leaves_none_of_that_to_others() {
     let mut harness = at_rest(&["a", "b"], &budget("3", 100));
     harness.read(reading("r2", &files(&["a"], 2)));
     assert_eq!(begin(&mut harness, &["a"]), ["a"]);
     show(&mut harness, "a", 2);
-    let mut wide = (*one("a", 3)).clone();
-    let strategy =
-        serde_json::json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 3, "maxSurge": 0}}}});
-    wide.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
-    harness.read(reading("r3", &[("a", Some(wide.into())), ("b", Some(one("b", 3)))]));
+    harness.read(reading("r3", &[("a", Some(wide("a", 3))), ("b", Some(one("b", 3)))]));
     open_window(&mut harness);
     assert_eq!(claimed_first(&mut harness, &["a", "b"]), [workload("a")]);
+}
+
+// Rollouts have taken down one pod of each. The newer content may have all three of its own away.
+#[test]
+fn a_newer_content_that_takes_down_more_than_the_one_under_way_waits_for_what_others_have_away() {
+    let mut harness = at_rest(&["a", "b"], &budget("3", 100));
+    harness.read(reading("r2", &files(&["a", "b"], 2)));
+    open_window(&mut harness);
+    assert_eq!(begin(&mut harness, &["a", "b"]), ["a", "b"]);
+    show(&mut harness, "a", 2);
+    harness.read(reading("r3", &[("a", Some(wide("a", 3)))]));
+    open_window(&mut harness);
+    claimed_first(&mut harness, &["a"]);
+    let reason = harness.decide(&workload("a")).reason;
+    assert!(matches!(reason, Some(Reason::Budget(_))), "{reason:?}");
 }
