@@ -153,7 +153,8 @@ fn with_empty_values(text: &[u8]) -> Option<Vec<u8>> {
         let content = content.strip_suffix(b"\r").unwrap_or(content);
         let key =
             if number == 0 { content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content) } else { content };
-        let key = key.trim_ascii_start();
+        // kustomize takes off white space of all scripts.
+        let key = std::str::from_utf8(key).map_or(key, |text| text.trim_start().as_bytes());
         out.extend_from_slice(content);
         if PROGRAM_VARIABLES.iter().any(|name| name.as_bytes() == key) {
             out.push(b'=');

@@ -488,6 +488,7 @@ fn the_environment_of_the_program_gives_no_value() {
     };
     check("HOME", Some("HOME="));
     check("\u{feff}HOME\nA=HOME\n  TMPDIR\r\nGOGC\n", Some("\u{feff}HOME=\nA=HOME\n  TMPDIR=\r\nGOGC=\n"));
+    check("\u{a0}HOME\n\u{b}\u{2003}GOGC\n", Some("\u{a0}HOME=\n\u{b}\u{2003}GOGC=\n"));
     check("HOME=x\nPATH\n#HOME\nHOME \nA\n", None);
     check("A=1\n\u{feff}HOME\n", None);
 }
