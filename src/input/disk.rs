@@ -54,9 +54,9 @@ pub(crate) fn render_folders(
     let is_root = |path: &str| all.roots.binary_search_by(|root| (*root.path).cmp(path)).is_ok();
     all.plain.files.retain(|file| !is_root(&file.path));
     let rendered_kinds = facts.kinds_listed_for(&all.used);
-    let mut rendered = DiskSnapshot::clone(disk).with_rendered(all, &trees);
-    rendered.rendered_kinds = rendered_kinds;
-    Ok(rendered.into())
+    let mut snapshot = DiskSnapshot::clone(disk).with_rendered(all, &trees);
+    snapshot.rendered_kinds = rendered_kinds;
+    Ok(snapshot.into())
 }
 
 fn render_folder(
