@@ -220,6 +220,7 @@ fn yaml_that_grows_ends_with_the_memory() {
             .limits(|limits| limits.processor = Duration::from_secs(2));
         let stops = [
             Stop::Denied(SandboxPart::Memory, "memory"),
+            Stop::Denied(SandboxPart::Memory, "SIGSEGV"),
             Stop::Killed(SandboxPart::Processor),
             Stop::Refused("excessive aliasing"),
             Stop::Refused("exceeded max depth"),
@@ -237,7 +238,11 @@ fn objects_without_number_end_with_the_time() {
     }
     let fixture = Fixture::new(&[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", &objects)])
         .limits(|limits| limits.processor = Duration::from_secs(2));
-    let stops = [Stop::Killed(SandboxPart::Processor), Stop::Denied(SandboxPart::Memory, "memory")];
+    let stops = [
+        Stop::Killed(SandboxPart::Processor),
+        Stop::Denied(SandboxPart::Memory, "memory"),
+        Stop::Denied(SandboxPart::Memory, "SIGSEGV"),
+    ];
     assert_stopped("200,000 objects", build(&fixture), &stops);
 }
 

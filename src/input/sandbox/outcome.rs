@@ -72,11 +72,13 @@ impl RunOutput {
 }
 
 /// The complaints of programs about each part: the C library's words and Go's.
-const LIMIT_MESSAGES: [(&str, SandboxPart); 9] = [
+const LIMIT_MESSAGES: [(&str, SandboxPart); 10] = [
     ("out of memory", SandboxPart::Memory),
     ("cannot allocate memory", SandboxPart::Memory),
     ("failed to reserve", SandboxPart::Memory),
     ("failed to create new os thread", SandboxPart::Memory),
+    // Go's garbage collector does not look whether it got memory for itself.
+    ("runtime/mgc", SandboxPart::Memory),
     ("file too large", SandboxPart::FileSize),
     ("too many open files", SandboxPart::Descriptors),
     ("operation not permitted", SandboxPart::SystemCalls),
@@ -137,6 +139,9 @@ mod tests {
             "runtime: failed to create new OS thread (have 5 already; errno=12)",
             Some(SandboxPart::Memory),
         );
+        let collector = "runtime.(*spanQueue).tryDrain(0x7)\n\truntime/mgcmark_greenteagc.go:520 +0x5d";
+        check(&format!("SIGSEGV: segmentation violation\n{collector}"), Some(SandboxPart::Memory));
+        check("[signal SIGSEGV: segmentation violation]\nmain.main()\n\tmain.go:5", None);
         check("open x: too many open files", Some(SandboxPart::Descriptors));
         check("write x: File too large", Some(SandboxPart::FileSize));
         check("Error: no such file or directory", None);
