@@ -128,7 +128,7 @@ mod tests {
     use crate::engine::SourceId;
     use crate::input::VariableMode;
 
-    // What charts leave out for a kind that the server did not list is not pruned.
+    // Charts leave out objects of a kind that the server did not list. These are not pruned.
     #[test]
     fn a_folder_is_read_with_the_kinds_that_the_server_listed_for_its_charts() {
         let folder = tempfile::tempdir().unwrap();

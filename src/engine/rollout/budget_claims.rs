@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Returns how many of these pods are not unavailable already. Those that its own rollout has
+    /// Returns how many of these pods are not unavailable already. The pods that its own rollout has
     /// taken down count where more are to go: no broken workload is mended then.
     pub(in crate::engine) fn additional_unavailable(&self, id: &ObjectId, lost: u32) -> u32 {
         let away = self.rollouts.pod_counts.unavailable_of(id);
