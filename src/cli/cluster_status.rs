@@ -21,11 +21,10 @@ use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
-    ActiveHold, LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode,
-    Rejection, RejectionAction, RolloutLedger, RolloutOverlayState, WithheldWrite, WorkloadPhase,
+    LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode, Rejection,
+    RejectionAction, RolloutLedger, RolloutOverlayState, WorkloadPhase,
 };
 use crate::object::ObjectId;
-use crate::render::CodedReason;
 use crate::report::{
     self, Blocker, BoundUsage, ObjectRef, ObjectStatus, Phase, PhaseFacts, QueuedWorkloadStatus,
     RolloutStatus, SourceStatus, StatusAuthor, WorkloadRolloutStatus,
@@ -130,8 +129,7 @@ pub(super) fn read_object_standing(
     };
     let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
     let found = find_blocker(&source, ledger, &target.id, &live);
-    let reason = found.as_ref().filter(|found| found.is_only_here);
-    let reason = reason.map(|found| ShownReason { reason: found.reason.clone(), coded: found.coded.clone() });
+    let reason = found.as_ref().filter(|found| found.is_only_here).map(|found| found.shown.clone());
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
     ManagedObjectState { phase: is_known.then_some(phase), reason, unnamed }
@@ -277,18 +275,14 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
     let phase = facts.phase();
     let paused = pause_intent(source, live).filter(|_| phase == Phase::Paused);
     let paused = paused.map(|paused| Reason::Paused(PauseSubject::Object, paused.reason.clone()));
-    let coded = match (&found, &paused) {
-        (Some(found), _) => found.coded.clone(),
-        (None, Some(paused)) => CodedReason::of(paused),
-        (None, None) => CodedReason::default(),
-    };
-    let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| paused.to_string()));
+    let shown = found.map(|found| found.shown).or_else(|| paused.as_ref().map(ShownReason::of));
+    let (reason, coded) = shown.map(|shown| (shown.reason, shown.coded)).unzip();
     ObjectStatus {
         object: ObjectRef::of(id),
         source: source.name.clone(),
         phase,
         reason: reason.or_else(|| unhealthy_reason(live)),
-        coded,
+        coded: coded.unwrap_or_default(),
         revision: live.shown_release().map(|release| release.revision.to_string()),
         origin: source.last.origin(id),
         wave: 0,
@@ -311,37 +305,23 @@ fn queued_objects<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&
 /// The blocker of one object, as far as the cluster shows it.
 struct FoundBlocker {
     blocker: Blocker,
-    reason: String,
-    /// The same for machines, as far as the records tell it.
-    coded: CodedReason,
+    shown: ShownReason,
     /// Indicates whether no other record of the cluster has the reason.
     is_only_here: bool,
 }
 
 impl FoundBlocker {
-    fn recorded_elsewhere(blocker: Blocker, reason: String) -> Self {
-        Self { blocker, reason, coded: CodedReason::default(), is_only_here: false }
+    fn recorded_elsewhere(blocker: Blocker, shown: ShownReason) -> Self {
+        Self { blocker, shown, is_only_here: false }
     }
 
-    fn recorded_only_here(blocker: Blocker, reason: String) -> Self {
-        Self { blocker, reason, coded: CodedReason::default(), is_only_here: true }
+    fn recorded_only_here(blocker: Blocker, shown: ShownReason) -> Self {
+        Self { blocker, shown, is_only_here: true }
     }
 
     fn rejected(blocker: Blocker, rejection: &Rejection) -> Self {
-        let found = Self::recorded_elsewhere(blocker, rejection.cause.to_string());
-        found.with_code(CodedReason::of_code(ReasonCode::ContentRejected))
-    }
-
-    fn with_code(self, coded: CodedReason) -> Self {
-        Self { coded, ..self }
-    }
-}
-
-/// Returns the code of an object in the published queue. A position is one in front of the budget.
-pub(super) fn queue_code(queued: &QueuedObject) -> CodedReason {
-    match queued.position {
-        Some(_) => CodedReason::of_code(ReasonCode::WaitingForBudget),
-        None => CodedReason::default(),
+        let shown = ShownReason::with_code(rejection.cause.to_string(), ReasonCode::ContentRejected);
+        Self::recorded_elsewhere(blocker, shown)
     }
 }
 
@@ -371,25 +351,24 @@ fn find_blocker(
     let (recorded, why) = source.last.of(id).unzip();
     let recorded_as = |phase: Phase, blocker: Blocker| {
         let why = why.clone().filter(|_| recorded == Some(phase))?;
-        Some(FoundBlocker::recorded_only_here(blocker, why))
+        Some(FoundBlocker::recorded_only_here(blocker, ShownReason::without_code(why)))
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        let reason = format!("deletion pending: {}", pending.reason);
-        let found = FoundBlocker::recorded_elsewhere(Blocker::Prune, reason);
-        return Some(found.with_code(CodedReason::of_code(ReasonCode::PruneNeedsConfirmation)));
+        let shown = ShownReason::of_pending_deletion(&pending.reason);
+        return Some(FoundBlocker::recorded_elsewhere(Blocker::Prune, shown));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
     let unlabelled = || {
-        is_unlabelled.then(|| FoundBlocker::recorded_only_here(Blocker::Wait, unlabelled_objects::reason()))
+        let shown = is_unlabelled.then(|| ShownReason::without_code(unlabelled_objects::reason()))?;
+        Some(FoundBlocker::recorded_only_here(Blocker::Wait, shown))
     };
     let set = recorded_as(Phase::Refused, Blocker::Refusal)
         .or_else(|| recorded_as(Phase::LeftAlone, Blocker::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            let reason = Reason::OptedOut(word);
-            let found = FoundBlocker::recorded_only_here(Blocker::OptOut, reason.to_string());
-            Some(found.with_code(CodedReason::of(&reason)))
+            let shown = ShownReason::of(&Reason::OptedOut(word));
+            Some(FoundBlocker::recorded_only_here(Blocker::OptOut, shown))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
@@ -410,21 +389,14 @@ fn find_blocker(
         .or_else(|| hold_blocker(source, live))
         .or_else(|| recorded_as(Phase::Paused, Blocker::Pause).filter(|_| is_paused()))
         .or_else(|| Some(FoundBlocker::rejected(Blocker::Wait, rejection?)))
-        .or_else(|| {
-            let queued = queued()?;
-            let found = FoundBlocker::recorded_elsewhere(Blocker::Wait, queued.to_string());
-            Some(found.with_code(queue_code(queued)))
-        })
+        .or_else(|| Some(FoundBlocker::recorded_elsewhere(Blocker::Wait, ShownReason::of_queued(queued()?))))
         .or_else(|| recorded_as(Phase::Waiting, Blocker::Wait))
 }
 
 fn hold_blocker(source: &SourceRecord, live: &LiveObject) -> Option<FoundBlocker> {
     let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
-    let until = hold.until.filter(|until| *until > Timestamp::now())?;
-    let (until, reason, withheld) = (Some(until), hold.reason.clone(), WithheldWrite::Nothing);
-    let reason = Reason::OnHold(ActiveHold { until, reason, withheld });
-    let found = FoundBlocker::recorded_elsewhere(Blocker::Hold, reason.to_string());
-    Some(found.with_code(CodedReason::of(&reason)))
+    let shown = ShownReason::of(&facts::hold_reason(hold)?);
+    Some(FoundBlocker::recorded_elsewhere(Blocker::Hold, shown))
 }
 
 /// Returns the pause on the object itself.
@@ -486,7 +458,7 @@ fn rollout_status(
         object: ObjectRef::of(&queued.id),
         position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
-        coded: queue_code(queued),
+        coded: ShownReason::of_queued(queued).coded,
     });
     let share = |used| BoundUsage { used, of: 0 };
     RolloutStatus {

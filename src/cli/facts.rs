@@ -34,17 +34,39 @@ pub(super) struct ShownReason {
 }
 
 impl ShownReason {
-    fn of(reason: &Reason) -> Self {
+    /// Shows a reason.
+    pub(super) fn of(reason: &Reason) -> Self {
         Self { reason: reason.to_string(), coded: CodedReason::of(reason) }
     }
 
-    fn with_code(reason: String, code: ReasonCode) -> Self {
+    /// Shows the reason for which an object waits in the published queue. A position is one in
+    /// front of the budget.
+    pub(super) fn of_queued(queued: &QueuedObject) -> Self {
+        let code = queued.position.map(|_| CodedReason::of_code(ReasonCode::WaitingForBudget));
+        Self { reason: queued.to_string(), coded: code.unwrap_or_default() }
+    }
+
+    /// Shows the reason for which a deletion waits for a person.
+    pub(super) fn of_pending_deletion(why: &str) -> Self {
+        Self::with_code(format!("deletion pending: {why}"), ReasonCode::PruneNeedsConfirmation)
+    }
+
+    /// Shows a sentence that has this code.
+    pub(super) fn with_code(reason: String, code: ReasonCode) -> Self {
         Self { reason, coded: CodedReason::of_code(code) }
     }
 
-    fn without_code(reason: String) -> Self {
+    /// Shows a sentence of which no record has the code.
+    pub(super) fn without_code(reason: String) -> Self {
         Self { reason, coded: CodedReason::default() }
     }
+}
+
+/// Returns the reason of a hold that has not ended.
+pub(super) fn hold_reason(hold: &HoldIntent) -> Option<Reason> {
+    let until = Some(hold.until.filter(|until| *until > Timestamp::now())?);
+    let (reason, withheld) = (hold.reason.clone(), WithheldWrite::Nothing);
+    Some(Reason::OnHold(ActiveHold { until, reason, withheld }))
 }
 
 /// The facts about one object, as texts of the cluster.
@@ -88,11 +110,7 @@ impl ClusterObjectFacts {
         let paused = own.or(of_source).map(|(subject, paused)| Reason::Paused(subject, paused.reason));
         let rejections = daemon::rejections(inventory);
         let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
-        let ends = |hold: &HoldIntent| hold.until.is_some_and(|until| until > Timestamp::now());
-        let hold = HoldIntent::parse(heeded(annotations::HOLD)).filter(ends).map(|hold| {
-            let HoldIntent { until, reason, .. } = hold;
-            Reason::OnHold(ActiveHold { until, reason, withheld: WithheldWrite::Nothing })
-        });
+        let hold = HoldIntent::parse(heeded(annotations::HOLD)).and_then(|hold| hold_reason(&hold));
         Ok(Self {
             id: target.id.clone(),
             inventory_id: inventory_id_of(&session.inventory_namespace, &target.source),
@@ -134,10 +152,7 @@ impl ClusterObjectFacts {
 
     /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
     pub(super) fn wait_reasons(&self) -> Vec<ShownReason> {
-        let queued = self.queue_entry().map(|queued| ShownReason {
-            reason: queued.to_string(),
-            coded: cluster_status::queue_code(queued),
-        });
+        let queued = self.queue_entry().map(ShownReason::of_queued);
         let mut found: Vec<ShownReason> = queued.into_iter().collect();
         let unread = self.unreadable.iter().chain(&self.unread_records);
         found.extend(unread.map(|why| ShownReason::of(&Reason::RecordUnreadable(why.as_str().into()))));
@@ -150,10 +165,7 @@ impl ClusterObjectFacts {
             let rejected = format!("{}; {course}, or `rhumb rollout retry`", rejection.cause);
             found.push(ShownReason::with_code(rejected, ReasonCode::ContentRejected));
         }
-        if let Some(pending) = &self.pending {
-            let pending = format!("deletion pending: {pending}");
-            found.push(ShownReason::with_code(pending, ReasonCode::PruneNeedsConfirmation));
-        }
+        found.extend(self.pending.as_deref().map(ShownReason::of_pending_deletion));
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
             found.push(ShownReason::without_code(format!(
