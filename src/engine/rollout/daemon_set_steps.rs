@@ -134,7 +134,7 @@ impl Engine {
 
     /// Takes over what is reported about the nodes.
     pub(in crate::engine) fn nodes(&mut self, change: NodeChange) {
-        self.rollouts.steps.change_nodes(change);
+        self.rollouts.steps.nodes.take(change);
     }
 }
 
@@ -143,12 +143,12 @@ impl Engine {
     /// Returns the pods of a DaemonSet with their nodes; none as long as these, or the newest
     /// revision, are not known.
     fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
-        let nodes = self.rollouts.steps.nodes();
+        let nodes = &self.rollouts.steps.nodes;
         let rollout = self.rollouts.in_flight.get(id).filter(|_| nodes.unknown_reason().is_none())?;
         let written = rollout.min_resource_version?;
         let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
-        let pending = self.rollouts.steps.daemon_set(id).map(|rollout| &rollout.pending_evictions);
+        let pending = self.rollouts.steps.daemon_sets.get(id).map(|rollout| &rollout.pending_evictions);
         let known = pods.pods.iter().filter_map(|pod| {
             let ending = pending.is_some_and(|pending| pending.contains_key(&pod.uid));
             let node = pod.node.clone()?;
@@ -237,7 +237,7 @@ impl Engine {
             return (!self.is_busy(id, now)).then_some(StepState::Held(None));
         }
         let rollout =
-            self.rollouts.steps.daemon_set(id).filter(|rollout| rollout.pending_evictions.is_empty())?;
+            self.rollouts.steps.daemon_sets.get(id).filter(|rollout| rollout.pending_evictions.is_empty())?;
         let refused_eviction = rollout
             .refused_eviction
             .as_ref()
@@ -269,7 +269,7 @@ impl Engine {
 
     /// Returns the text about a DaemonSet in steps.
     pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.steps.daemon_set(id)?.held_step.as_ref()?.to_string())
+        Some(self.rollouts.steps.daemon_sets.get(id)?.held_step.as_ref()?.to_string())
     }
 
     /// Returns whether a step only rests: that is no success.
@@ -279,7 +279,7 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::pods_to_evict`] finds.
     pub(in crate::engine) fn next_eviction_due(&self) -> Option<Instant> {
-        let daemon_sets = self.rollouts.steps.daemon_sets();
+        let daemon_sets = self.rollouts.steps.daemon_sets.all();
         let times = daemon_sets.flat_map(|rollout| {
             let tries = rollout.refused_eviction.as_ref().and_then(|refused_eviction| refused_eviction.until);
             rollout.pending_evictions.values().flatten().copied().chain(tries)
@@ -324,13 +324,17 @@ impl Engine {
         };
         let ids = rolls.keys().filter(|id| is_daemon_set(id) && running(id) && self.is_on_delete(id));
         let ids: Vec<ObjectId> = ids.filter(|id| !self.is_not_allowed(id)).cloned().collect();
-        self.rollouts.steps.retain_daemon_sets(|id| ids.contains(id));
+        self.rollouts.steps.daemon_sets.retain(|id| ids.contains(id));
         let mut all = Vec::new();
         for id in ids {
             self.forget_past_evictions(&id, now);
             let due = self.eviction_plan(&id, now);
-            let refused_eviction =
-                self.rollouts.steps.daemon_set(&id).and_then(|rollout| rollout.refused_eviction.as_ref());
+            let refused_eviction = self
+                .rollouts
+                .steps
+                .daemon_sets
+                .get(&id)
+                .and_then(|rollout| rollout.refused_eviction.as_ref());
             let held_step = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => {
@@ -344,7 +348,7 @@ impl Engine {
                 }
                 EvictionPlan::Nothing(why) => self.find_held_step(&id, why.clone(), now),
             };
-            let rollout = self.rollouts.steps.track_daemon_set(&id);
+            let rollout = self.rollouts.steps.daemon_sets.track(&id);
             let lacks = match due {
                 EvictionPlan::Slot => MissingBudget::Slot,
                 EvictionPlan::Room(_) => MissingBudget::Room,
@@ -373,7 +377,7 @@ impl Engine {
     /// Forgets pods that are shown to be ending, and what has lasted for too long.
     fn forget_past_evictions(&mut self, id: &ObjectId, now: Instant) {
         let pods = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.clone());
-        let Some(rollout) = self.rollouts.steps.daemon_set_mut(id) else { return };
+        let Some(rollout) = self.rollouts.steps.daemon_sets.get_mut(id) else { return };
         let shown = |uid: &Uid| {
             let pods = pods.iter().flat_map(|pods| &pods.pods);
             pods.into_iter().any(|pod| pod.uid == *uid && !pod.terminating)
@@ -400,7 +404,7 @@ impl Engine {
             let paused = self.release_pause(id).map(Box::new);
             return EvictionPlan::Nothing(paused.map(StepObstacle::Reason));
         }
-        if let Some(why) = self.rollouts.steps.nodes().unknown_reason() {
+        if let Some(why) = self.rollouts.steps.nodes.unknown_reason() {
             return EvictionPlan::Nothing(Some(StepObstacle::Message(why)));
         }
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
@@ -417,7 +421,7 @@ impl Engine {
             return nothing;
         }
         let refused_eviction =
-            self.rollouts.steps.daemon_set(id).and_then(|rollout| rollout.refused_eviction.as_ref());
+            self.rollouts.steps.daemon_sets.get(id).and_then(|rollout| rollout.refused_eviction.as_ref());
         if let Some(refused_eviction) =
             refused_eviction.filter(|refused_eviction| refused_eviction.until.is_some())
         {
@@ -472,7 +476,7 @@ impl Engine {
         answer: &EvictionOutcome,
         now: Instant,
     ) {
-        let Some(rollout) = self.rollouts.steps.daemon_set_mut(&pod.of) else { return };
+        let Some(rollout) = self.rollouts.steps.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Evicted => {
                 if let Some(until) = rollout.pending_evictions.get_mut(&pod.uid) {

@@ -199,7 +199,7 @@ impl Engine {
         };
         let known = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
-        let correction = self.rollouts.steps.correction(id);
+        let correction = self.rollouts.steps.surplus_corrections.get(id);
         let has_given_up =
             correction.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
         // Its controller has not answered to the scale yet.
@@ -217,7 +217,7 @@ impl Engine {
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
     pub(in crate::engine) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.in_flight;
-        self.rollouts.steps.retain_corrections(|id| rolls.contains_key(id));
+        self.rollouts.steps.surplus_corrections.retain(|id| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
         ids.into_iter().filter_map(|id| self.scale_request_of(id, now)).collect()
     }
@@ -225,10 +225,10 @@ impl Engine {
     fn scale_request_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
         let found = self.balance(&id, now).filter(|_| self.can_take_back(&id));
         let (step, balance) = found.unwrap_or((0, ScaleBalance::Balanced));
-        if balance == ScaleBalance::Balanced && self.rollouts.steps.correction(&id).is_none() {
+        if balance == ScaleBalance::Balanced && self.rollouts.steps.surplus_corrections.get(&id).is_none() {
             return None;
         }
-        let correction = self.rollouts.steps.track_correction(&id);
+        let correction = self.rollouts.steps.surplus_corrections.track(&id);
         correction.until = correction.until.filter(|until| *until > now);
         if correction.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
             (correction.wait, correction.writes, correction.last) = (Duration::ZERO, 0, None);
@@ -266,7 +266,7 @@ impl Engine {
 
     /// Records the result of scaling a ReplicaSet.
     pub(in crate::engine) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
-        let Some(correction) = self.rollouts.steps.correction_mut(&due.of) else { return };
+        let Some(correction) = self.rollouts.steps.surplus_corrections.get_mut(&due.of) else { return };
         let wait = (correction.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
         (correction.in_flight, correction.wait, correction.until) = (false, wait, Some(now + wait));
         (correction.last, correction.writes) = (Some(now), correction.writes.saturating_add(1));
@@ -278,12 +278,12 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::scale_requests`] finds.
     pub(in crate::engine) fn next_scale_due(&self) -> Option<Instant> {
-        self.rollouts.steps.corrections().filter_map(|correction| correction.until).min()
+        self.rollouts.steps.surplus_corrections.all().filter_map(|correction| correction.until).min()
     }
 
     /// Returns what becomes of a Deployment's surplus.
     pub(in crate::engine) fn surplus_fate(&self, id: &ObjectId) -> Option<SurplusFate> {
-        self.rollouts.steps.correction(id)?.fate.clone()
+        self.rollouts.steps.surplus_corrections.get(id)?.fate.clone()
     }
 
     /// Adds to the decision about an applied object that a scale gave its new template more pods

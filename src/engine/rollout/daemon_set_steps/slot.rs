@@ -36,14 +36,14 @@ impl Engine {
         if self.is_slot_missing(id) && self.is_claimed(id) {
             self.take_slot(id);
         }
-        match self.rollouts.steps.daemon_set(id).and_then(|rollout| rollout.held_step.clone()) {
+        match self.rollouts.steps.daemon_sets.get(id).and_then(|rollout| rollout.held_step.clone()) {
             Some(step) => decision.with_reason(Reason::Step(step)),
             None => decision,
         }
     }
 
     fn is_slot_missing(&self, id: &ObjectId) -> bool {
-        self.rollouts.steps.daemon_set(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
+        self.rollouts.steps.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Slot)
     }
 
     fn take_slot(&mut self, id: &ObjectId) {
@@ -54,7 +54,7 @@ impl Engine {
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, Some(claim), written);
         rollout.started_from = before.started_from;
         rollout.pods = before.pods;
-        if let Some(rollout) = self.rollouts.steps.daemon_set_mut(id) {
+        if let Some(rollout) = self.rollouts.steps.daemon_sets.get_mut(id) {
             rollout.lacks = MissingBudget::Nothing;
         }
         self.rollouts.in_flight.insert(id.clone(), rollout);
