@@ -141,8 +141,11 @@ impl LastRevision {
                 let has_changes =
                     |folder: &String| changes.paths.iter().any(|path| paths::holds(folder, path));
                 let is_kept = attempt.can_keep(&root.outcome) && !naming_folders.iter().any(has_changes);
-                let (root, naming_folders) = ((**root).clone(), naming_folders.clone());
-                is_kept.then_some(KeptRoot { folder, root, naming_folders })
+                is_kept.then(|| KeptRoot {
+                    folder,
+                    root: (**root).clone(),
+                    naming_folders: naming_folders.clone(),
+                })
             }
         }
     }

@@ -101,32 +101,25 @@ impl RevisionReader {
         path: Option<String>,
         limits: ReadLimits,
     ) -> Self {
-        let is_store_suspect = AtomicBool::new(false);
-        let handles = HandlePool::default();
-        let rendering = None;
-        let (roots, difference) = (RememberedRoots::default(), Mutex::default());
-        let state = ReaderState {
-            stores,
-            form,
-            shown_location,
-            path,
-            rendering,
-            limits,
-            is_store_suspect,
-            handles,
-            roots,
-            difference,
-        };
-        Self { shared: Arc::new(state), reading: None }
+        Self::with_state(stores, form, shown_location, path, limits, None)
     }
 
     /// Returns a reader that gives what was rendered in the place of what is rendered.
     pub(super) fn with_rendering(self, rendering: Option<Rendering>) -> Self {
         let ReaderState { stores, form, shown_location, path, limits, .. } = &*self.shared;
         let (stores, shown_location, path) = (stores.clone(), shown_location.clone(), path.clone());
-        let (is_store_suspect, handles) = (AtomicBool::new(false), HandlePool::default());
-        let (form, limits) = (*form, *limits);
-        let (roots, difference) = (RememberedRoots::default(), Mutex::default());
+        Self::with_state(stores, *form, shown_location, path, *limits, rendering)
+    }
+
+    /// Returns a reader that has read nothing yet.
+    fn with_state(
+        stores: Vec<StorePath>,
+        form: RevisionForm,
+        shown_location: String,
+        path: Option<String>,
+        limits: ReadLimits,
+        rendering: Option<Rendering>,
+    ) -> Self {
         let state = ReaderState {
             stores,
             form,
@@ -134,10 +127,10 @@ impl RevisionReader {
             path,
             rendering,
             limits,
-            is_store_suspect,
-            handles,
-            roots,
-            difference,
+            is_store_suspect: AtomicBool::new(false),
+            handles: HandlePool::default(),
+            roots: RememberedRoots::default(),
+            difference: Mutex::default(),
         };
         Self { shared: Arc::new(state), reading: None }
     }
