@@ -58,11 +58,11 @@ pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> 
         .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
         .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
     let deadline = count(object, &["spec", "progressDeadlineSeconds"]).map_or(0, i64::from);
-    // Times within one second cannot be distinguished, and no deadline is that short.
-    let least = (deadline - deadline / CLOCK_TOLERANCE_SECONDS).max(1);
+    let least = deadline - deadline / CLOCK_TOLERANCE_SECONDS;
+    // Both times are cut to whole seconds, so a difference of N may be hardly more than N - 1.
     reported
         .zip(unix_seconds(time))
-        .is_some_and(|(reported, written)| reported < written.saturating_add(least))
+        .is_some_and(|(reported, written)| reported <= written.saturating_add(least))
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by

@@ -165,7 +165,8 @@ fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
 #[test]
 fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_rollback() {
     let site = TestNamespace::new("stale-failure");
-    let web = |image: &str| Web::new("web", image).strategy(1, 1).impatient();
+    // The rollback has this time as well, on a machine that does more than this.
+    let web = |image: &str| Web::new("web", image).strategy(1, 1).deadline(8);
     let repo = Repo::new(&[web("app:1").file()]);
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
     for round in 0..3 {

@@ -63,7 +63,12 @@ impl Web {
 
     /// Returns it with a controller that gives a rollout up after three seconds.
     pub(crate) fn impatient(self) -> Self {
-        Self { deadline: 3, ..self }
+        self.deadline(3)
+    }
+
+    /// Returns it with a controller that gives a rollout up after this time, in seconds.
+    pub(crate) fn deadline(self, seconds: u32) -> Self {
+        Self { deadline: seconds, ..self }
     }
 
     pub(crate) fn wave(self, wave: i32) -> Self {
