@@ -131,15 +131,15 @@ impl Engine {
 
     /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
-        if self.rollouts.rollbacks.pending.awaiting_unit().is_empty() {
+        if self.rollouts.rollbacks.awaiting_unit.is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
-            let pending = &self.rollouts.rollbacks.pending;
+            let awaiting = &self.rollouts.rollbacks.awaiting_unit;
             let returning = |one: &&Rejection| {
                 one.action == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| pending.awaiting_unit().contains(id))
+                    && one.unit.members.keys().any(|id| awaiting.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();

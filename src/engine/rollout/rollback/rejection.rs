@@ -298,29 +298,13 @@ impl Engine {
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
         let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
-        self.rollouts.rollbacks.pending.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
         self.objects.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
-    }
-
-    /// Returns the target of one source for an object: what it wants, or its rollback target.
-    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<DesiredState> {
-        if self.allow_violation(source, id).is_some() {
-            return None;
-        }
-        let state = self.sources[source].manifests.desired_state(id);
-        if !self.sources[source].rejected_objects.contains(id) {
-            return state;
-        }
-        match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
-            Some(ReplacementContent::Read(content, _)) => Some(DesiredState::Object(content.clone())),
-            Some(ReplacementContent::Delete) => None,
-            _ => state,
-        }
     }
 
     /// Returns whether the target of an object is a rollback's content, written or not.
