@@ -8,7 +8,7 @@
 //!
 //! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
 //! and [`Engine::view`] answers questions. [`process_object`] drives each decision to its
-//! [`EffectExecutor`].
+//! [`DecisionExecutor`].
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide_from_facts`](decide::decide::decide_from_facts)), the rollout budget
@@ -75,7 +75,9 @@ pub(crate) use deletion::prune_cause::{
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
-pub(crate) use driver::{Admission, EffectExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object};
+pub(crate) use driver::{
+    Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
+};
 pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
