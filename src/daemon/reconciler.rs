@@ -21,6 +21,7 @@ mod loop_channel;
 mod loop_queries;
 mod loop_state;
 mod object_events;
+mod older_contents;
 pub(super) mod opt_out_events;
 mod orders;
 mod orders_objects;

@@ -1,10 +1,10 @@
 //! Entries and every decision.
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
-//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the desired content, the
-//! accepted content that must be shown *now*, the server's refusal. The informers' views are beside
-//! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
-//! allowed.
+//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: its target, the accepted
+//! content that must be shown *now*, the server's refusal. The target is the desired content, or in
+//! a rollback an older one. The informers' views are beside the entries. *Releasing* is to write
+//! the target, which is accepted once that is done. Everything else follows from when it is allowed.
 //!
 //! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
 //! and [`Engine::view`] answers questions. [`process_object`] drives each decision to its

@@ -1,7 +1,8 @@
 //! The engine: its parts, and the transitions that new facts cause in several of them.
 //!
 //! Facts come in by `Engine::handle`, in `calls.rs`. Each marks the keys of the objects that it is
-//! about, and `take_dirty` gives these to the queue of the loop.
+//! about. `Engine::poll` gives these to the queue of the loop, and `Engine::take_dirty` gives the
+//! keys that a decision has marked.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
