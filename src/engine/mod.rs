@@ -4,7 +4,8 @@
 //! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: its target, the accepted
 //! content that must be shown *now*, the server's refusal. The target is the desired content, or in
 //! a rollback an older one. The informers' views are beside the entries. *Releasing* is to write
-//! the target, which is accepted once that is done. Everything else follows from when it is allowed.
+//! the target, which is accepted once that is done. Everything else follows from when it is
+//! allowed.
 //!
 //! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
 //! and [`Engine::view`] answers questions. [`process_object`] drives each decision to its

@@ -1,8 +1,8 @@
 //! Contents of older revisions, for rollbacks, repairs and undos.
 //!
-//! `View::unread_contents` says which, and `reconciler/older_contents.rs` asks for them. Each answer
-//! is a `LoopEvent::ContentsRead`, and goes in as `Input::OlderContent`. That to an undo is a
-//! `LoopEvent::UndoTargetRead`.
+//! `View::unread_contents` says which, and `reconciler/older_contents.rs` asks for them. Each
+//! answer is a `LoopEvent::ContentsRead`, and goes in as `Input::OlderContent`. That to an undo is
+//! a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
