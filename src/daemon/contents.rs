@@ -1,6 +1,6 @@
 //! Bodies of objects, read again when they are needed: entries keep hashes and no bodies.
 //!
-//! `src/daemon/executor.rs` asks for them before each write.
+//! `src/daemon/action_executor.rs` asks for them before each write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

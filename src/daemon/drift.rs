@@ -8,8 +8,8 @@ use std::thread;
 use futures::future::join_all;
 use serde_json::Value;
 
+use super::action_executor::run_blocking;
 use super::contents::{ContentError, ContentStore};
-use super::executor::run_blocking;
 use super::loop_event::LookupFailure;
 use crate::change;
 use crate::cluster::{

@@ -12,7 +12,7 @@
 //! | `cluster_facts` | what renders know of the cluster |
 //! | `parse_ahead` | many files, read on two threads |
 //! | `contents` | bodies of objects, read again when they are needed |
-//! | `executor` | carries an action out and returns its result |
+//! | `action_executor` | carries an action out and returns its result |
 //! | `drift` | compares an object with its content, and finds who changed it |
 //! | `kinds` | discovery, informers, autoscalers |
 //! | `missing_kinds` | kinds that discovery does not list, and the question whether they are gone |
@@ -29,10 +29,10 @@
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
 mod accepted_revision;
+mod action_executor;
 mod cluster_facts;
 mod contents;
 mod drift;
-mod executor;
 mod gathered_manifests;
 mod handover;
 mod host_marks;

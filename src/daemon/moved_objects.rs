@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::executor::run_blocking;
+use super::action_executor::run_blocking;
 use crate::engine::{DroppedObject, MovedObjects};
 use crate::manifest;
 use crate::object::{GroupKind, ObjectId, Revision};

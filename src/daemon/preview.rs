@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use self::plan_executor::PlanExecutor;
 use super::accepted_revision;
+use super::action_executor::{direct_view, run_blocking};
 use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparedObject, ComparisonRequest};
-use super::executor::{direct_view, run_blocking};
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::manifest_facts::ReadSettings;

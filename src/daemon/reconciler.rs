@@ -2,8 +2,9 @@
 //!
 //! One key of the queue is reconciled by `process_object`, as by `Reconcile` in
 //! controller-runtime. `reconciler/turn_executor.rs` has its write run in a task, and
-//! `finish_action` in `reconciler/dispatch.rs` finishes the key.
+//! `finish_action` in `reconciler/action_results.rs` finishes the key.
 
+mod action_results;
 mod claims;
 mod comparisons;
 mod conclusion;
@@ -11,7 +12,6 @@ mod configs;
 mod daemon_sets;
 mod deleted_sources;
 mod discovery;
-mod dispatch;
 mod event_handlers;
 mod event_history;
 mod folder_searches;
@@ -21,6 +21,7 @@ mod loop_channel;
 mod loop_queries;
 mod loop_state;
 mod object_events;
+mod older_contents;
 pub(super) mod opt_out_events;
 mod orders;
 mod orders_objects;
@@ -41,7 +42,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::discovery::PinState;
-use self::dispatch::LookupBatch;
 use self::event_history::EventHistory;
 use self::loop_channel::{CHANNEL_CAPACITY, LoopChannel, Wakeup};
 pub(in crate::daemon) use self::loop_queries::LoopQuery;
@@ -51,10 +51,10 @@ use self::loop_state::{
 };
 use self::orders_objects::OrderStore;
 use self::summary::SummaryPublication;
-use self::turn_executor::TurnExecutor;
+use self::turn_executor::{LookupBatch, TurnExecutor};
 use self::write_window::WriteWindow;
+use super::action_executor::ActionExecutor;
 use super::contents::ContentStore;
-use super::executor::Executor;
 use super::informer_groups::InformerGroups;
 use super::inventory::CallState;
 use super::loop_event::LoopEvent;
@@ -123,7 +123,7 @@ pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
     objects: ObjectReports,
-    executor: Executor,
+    executor: ActionExecutor,
     watches: ClusterWatches,
     sources: SourceTasks,
     records: OwnRecords,
@@ -166,7 +166,7 @@ impl Reconciler {
             engine,
             queue,
             objects: ObjectReports::default(),
-            executor: Executor { cluster: setup.cluster, contents },
+            executor: ActionExecutor { cluster: setup.cluster, contents },
             watches: ClusterWatches::new(informer_groups, &events.sender),
             records: OwnRecords::unread(setup.namespace, sources.locations.len()),
             sources,

@@ -93,7 +93,7 @@ pub(super) struct SourceTask {
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     last_check: LastCheck,
-    facts: ClusterFactReader,
+    cluster_facts: ClusterFactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
     /// Indicates whether it is known that renders depend on them.
@@ -145,7 +145,7 @@ impl SourceTask {
             events,
             heartbeat,
             last_check: LastCheck::default(),
-            facts: ClusterFactReader::default(),
+            cluster_facts: ClusterFactReader::default(),
             versions: watch::channel(None).1,
             uses_versions: false,
             reported: None,
@@ -169,8 +169,8 @@ impl SourceTask {
     }
 
     /// Asks by this reader for what renders depend on.
-    pub(super) fn with_facts(self, facts: ClusterFactReader) -> Self {
-        Self { facts, ..self }
+    pub(super) fn with_cluster_facts(self, cluster_facts: ClusterFactReader) -> Self {
+        Self { cluster_facts, ..self }
     }
 
     /// Renders by these versions of the cluster, and anew where they change.

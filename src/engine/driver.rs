@@ -1,7 +1,7 @@
 //! The driver: the way from a decision about an object to what carries it out.
 //!
 //! The loop sends writes to the cluster, `rhumb diff` plans them, and tests have their own world.
-//! Each is an [`EffectExecutor`], and all are driven by [`process_object`]. That of the loop is in
+//! Each is a [`DecisionExecutor`], and all are driven by [`process_object`]. That of the loop is in
 //! `src/daemon/reconciler/turn_executor.rs`.
 //!
 //! **Invariant:** the engine knows of a write before it is sent, and so that it holds its slot of
@@ -70,7 +70,7 @@ pub(crate) enum Admission {
 }
 
 /// Carries the decisions about objects out.
-pub(crate) trait EffectExecutor {
+pub(crate) trait DecisionExecutor {
     /// Indicates whether writes are sent.
     const WRITES: WriteMode;
 
@@ -91,13 +91,13 @@ pub(crate) trait EffectExecutor {
 }
 
 /// Decides about an object, and has that carried out.
-pub(crate) fn process_object<E: EffectExecutor>(executor: &mut E, id: ObjectId, now: Instant) {
+pub(crate) fn process_object<E: DecisionExecutor>(executor: &mut E, id: ObjectId, now: Instant) {
     let decision = executor.engine_mut().decide(&id, now);
     carry_out(executor, id, decision, now);
 }
 
 /// Has a decision about an object carried out.
-pub(in crate::engine) fn carry_out<E: EffectExecutor>(
+pub(in crate::engine) fn carry_out<E: DecisionExecutor>(
     executor: &mut E,
     id: ObjectId,
     decision: Decision,
@@ -130,7 +130,7 @@ pub(in crate::engine) fn carry_out<E: EffectExecutor>(
 }
 
 /// Forgets an object of which nothing is known any more. A plan says nothing of it.
-fn forget<E: EffectExecutor>(executor: &mut E, id: ObjectId, now: Instant) {
+fn forget<E: DecisionExecutor>(executor: &mut E, id: ObjectId, now: Instant) {
     if E::WRITES == WriteMode::Sent {
         executor.engine_mut().handle(Input::Forgotten(id.clone()), now);
         executor.rest(id, None);

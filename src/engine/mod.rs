@@ -1,14 +1,15 @@
 //! Entries and every decision.
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
-//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the desired content, the
-//! accepted content that must be shown *now*, the server's refusal. The informers' views are beside
-//! the entries. *Releasing* is accepted := wanted; everything else follows from when that is
+//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: its target, the accepted
+//! content that must be shown *now*, the server's refusal. The target is the desired content, or in
+//! a rollback an older one. The informers' views are beside the entries. *Releasing* is to write
+//! the target, which is accepted once that is done. Everything else follows from when it is
 //! allowed.
 //!
 //! Facts come in by [`Engine::handle`], effects go out by [`Engine::poll`] and [`Engine::decide`],
 //! and [`Engine::view`] answers questions. [`process_object`] drives each decision to its
-//! [`EffectExecutor`].
+//! [`DecisionExecutor`].
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide_from_facts`](decide::decide::decide_from_facts)), the rollout budget
@@ -75,7 +76,9 @@ pub(crate) use deletion::prune_cause::{
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
-pub(crate) use driver::{Admission, EffectExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object};
+pub(crate) use driver::{
+    Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
+};
 pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, RolloutReport, WatchState};
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};

@@ -1,7 +1,8 @@
 //! The engine: its parts, and the transitions that new facts cause in several of them.
 //!
 //! Facts come in by `Engine::handle`, in `calls.rs`. Each marks the keys of the objects that it is
-//! about, and `take_dirty` gives these to the queue of the loop.
+//! about. `Engine::poll` gives these to the queue of the loop, and `Engine::take_dirty` gives the
+//! keys that a decision has marked.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ConfigDataState, ReadState};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::trace::TraceRecorder;
-use crate::engine::{Budget, DesiredState, LiveObject};
+use crate::engine::{Budget, DesiredState, LiveObject, ReplacementContent};
 use crate::object::{Gvk, ObjectId};
 
 /// Indicates whether the objects that come first must be there.
@@ -232,6 +233,23 @@ impl Engine {
         self.sources[source].prunes.mark_stale();
     }
 
+    /// Returns the target of one source for an object: what it wants, or its rollback target.
+    fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<DesiredState> {
+        if self.allow_violation(source, id).is_some() {
+            return None;
+        }
+        let state = self.sources[source].manifests.desired_state(id);
+        if !self.sources[source].rejected_objects.contains(id) {
+            return state;
+        }
+        match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
+            Some(ReplacementContent::Read(content, _)) => Some(DesiredState::Object(content.clone())),
+            Some(ReplacementContent::Delete) => None,
+            _ => state,
+        }
+    }
+
+    /// Sets the target of one source for an object anew. Marks the object where that changed.
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
         let target = self.target_of(source, id);
         let newest = self.sources[source].head.clone();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
+use super::super::action_executor::run_blocking;
 use super::super::drift;
-use super::super::executor::run_blocking;
 use super::{CONCURRENT_DRY_RUNS, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault, DryRunAnswer};

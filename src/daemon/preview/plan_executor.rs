@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::engine::{
-    Action, Admission, Decision, EffectExecutor, Engine, ObjectQuestion, ObjectWrite, Reason, WriteMode,
+    Action, Admission, Decision, DecisionExecutor, Engine, ObjectQuestion, ObjectWrite, Reason, WriteMode,
 };
 use crate::object::ObjectId;
 
@@ -22,7 +22,7 @@ impl PlanExecutor<'_> {
     }
 }
 
-impl EffectExecutor for PlanExecutor<'_> {
+impl DecisionExecutor for PlanExecutor<'_> {
     const WRITES: WriteMode = WriteMode::Planned;
 
     fn engine_mut(&mut self) -> &mut Engine {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::executor::{Executor, run_blocking};
+use super::super::action_executor::{ActionExecutor, run_blocking};
 use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
@@ -21,7 +21,7 @@ use crate::report::{ObjectComparison, ObjectStatus, Phase};
 /// All that it takes to compare an object.
 pub(in crate::daemon) struct ComparisonInput {
     id: ObjectId,
-    executor: Executor,
+    executor: ActionExecutor,
     kind: Option<Arc<ServedKind>>,
     target: ComparisonTarget,
     variant: ApplyVariant,

@@ -50,7 +50,7 @@ impl Reconciler {
                     let scopes = self.watches.kinds.served_scopes();
                     let source_task = SourceTask::new(followed, read_settings, scopes, events, heartbeat);
                     let facts = ClusterFactReader::new(self.cluster_for_source(Some(source)).clone(), None);
-                    let source_task = source_task.with_facts(facts);
+                    let source_task = source_task.with_cluster_facts(facts);
                     let source_task = source_task.with_last_check(self.telemetry.history.last_check(source));
                     let source_task = source_task.with_versions(self.watches.kinds.served_versions());
                     match self.engine.view().source(source).declared.lifecycle {

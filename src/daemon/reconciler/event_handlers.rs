@@ -4,20 +4,17 @@
 //! `Input::Read`. `Engine::set_reading` in `src/engine/state.rs` takes it, and marks the keys that
 //! the next turn decides about.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::inventory::InventoryNeed;
 use super::super::loop_event::{LookupFailure, LoopEvent};
-use super::super::source_task::{SourceTaskRequest, WantedContent};
 use super::super::tasks::FatalError;
 use super::Reconciler;
 use super::discovery::PinState;
 use crate::cluster::{Autoscaler, InformerChange, InformerEvent};
-use crate::engine::{
-    ContentRef, Input, LiveObject, ObjectOwner, Reason, SourceId, SourceReading, SourceWrites,
-};
+use crate::engine::{Input, LiveObject, Reason, SourceId, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId, count_text};
 use crate::report::EventReason;
 
@@ -69,12 +66,7 @@ impl Reconciler {
             LoopEvent::SourceChecked(source, reading) => {
                 self.engine.handle(Input::Checked { source, reading }, Instant::now());
             }
-            LoopEvent::ContentsRead(all) => {
-                for (id, release, content) in all {
-                    self.sources.reading_contents.remove(&id);
-                    self.engine.handle(Input::OlderContent { id, release, content }, Instant::now());
-                }
-            }
+            LoopEvent::ContentsRead(all) => self.record_contents(all),
             LoopEvent::UndoTargetRead(undo, past) => self.undo_target_read(undo, past),
             LoopEvent::FoldersSearched(source, moved) => self.record_search(source, moved),
             LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
@@ -164,9 +156,11 @@ impl Reconciler {
             .as_ref()
             .is_some_and(|inventory| inventory.lacks_location);
         let is_complete = store.has_all_scopes(&scopes) && !lacks_location && store.has_accepted_revision();
+        // Growth is written at once, and a cleanup when nothing else is left to do.
         store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.sources.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
+        // The informers of the account that the source acts as.
         let informer_group = self.engine.view().source(source).declared.informer_group;
         self.watches.kinds.request_kinds(informer_group, gvks, &mut self.engine);
         self.watches.kinds.add_recorded(informer_group, unusable, &mut self.engine);
@@ -199,67 +193,6 @@ impl Reconciler {
     pub(super) fn handle_scaler_event(&mut self, event: InformerEvent<Autoscaler>) {
         if let Some(bug) = self.watches.kinds.relay_scaler_event(event, &mut self.engine) {
             self.fatal = Some(bug.into());
-        }
-    }
-
-    /// Asks the tasks of sources for older contents that decisions need.
-    pub(super) fn request_contents(&mut self) {
-        if self.sources.attempted.is_empty() {
-            return;
-        }
-        for (revision, wanted) in self.engine.view().unread_contents() {
-            // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
-            // together.
-            if wanted.iter().any(|(id, _)| self.sources.reading_contents.contains(id)) {
-                continue;
-            }
-            // Several sources may follow the same repository.
-            let mut by_source: BTreeMap<Option<SourceId>, Vec<WantedContent>> = BTreeMap::new();
-            for (id, hash) in wanted {
-                let source = self.accepted_from(&id);
-                let former_inventory = self.engine.view().former_inventory_of(&id);
-                by_source.entry(source).or_default().push(WantedContent { id, hash, former_inventory });
-            }
-            // Most contents turn out to be those that the newest revision wants, once that is read.
-            let is_read = |source: &Option<SourceId>| {
-                source.is_none_or(|source| self.sources.attempted.contains(&source))
-            };
-            by_source.retain(|source, _| is_read(source));
-            for (source, wanted) in by_source {
-                match source.and_then(|source| self.sources.requests[source].as_ref()) {
-                    Some(source_task) => {
-                        if source_task
-                            .try_send(SourceTaskRequest::ReadContents(revision.clone(), wanted.clone()))
-                            .is_ok()
-                        {
-                            self.sources.reading_contents.extend(wanted.into_iter().map(|wanted| wanted.id));
-                        }
-                    }
-                    // A single reading has no history: what was accepted before is not known.
-                    None => {
-                        for WantedContent { id, hash, .. } in wanted {
-                            let release = ContentRef { hash, revision: revision.clone() };
-                            let content = Input::OlderContent { id, release, content: None };
-                            self.engine.handle(content, Instant::now());
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the source that brought the accepted content of an object. It is the one whose
-    /// inventory rejects its content, else the one that owns the object, else the one that wants it.
-    /// None for an object of another process' source: its revisions are of another repository.
-    fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
-        // Known from the inventory, before anything is listed or read.
-        if let Some(source) = self.engine.view().rejecting_source(id) {
-            return Some(source);
-        }
-        let wanting = || self.engine.view().entry(id)?.targets.first().map(|(source, _)| *source);
-        match self.engine.view().live_object(id) {
-            Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.view().source_of(live),
-            _ => wanting(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Contents of older revisions, for rollbacks, repairs and undos.
 //!
-//! `View::unread_contents` says which, and `reconciler/event_handlers.rs` asks
-//! for them (`request_contents`). Each answer is a `LoopEvent::ContentsRead`, and goes in as
-//! `Input::OlderContent`. That to an undo is a `LoopEvent::UndoTargetRead`.
+//! `View::unread_contents` says which, and `reconciler/older_contents.rs` asks for them. Each
+//! answer is a `LoopEvent::ContentsRead`, and goes in as `Input::OlderContent`. That to an undo is
+//! a `LoopEvent::UndoTargetRead`.
 //!
 //! A revision that is not in the store is fetched from the source, once that can be read. One that
 //! cannot be read now is not lost. A new state directory holds only the newest revision of a
@@ -437,8 +437,10 @@ impl SourceTask {
         let mut events = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
             self.heartbeat.record(super::MAX_OPERATION_DURATION);
-            if let Err(error) =
-                self.facts.prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched).await
+            if let Err(error) = self
+                .cluster_facts
+                .prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched)
+                .await
                 && (!is_read || error.class() == ErrorClass::Transient)
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::executor::run_blocking;
+use super::super::action_executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::super::parse_ahead::parse_ahead;

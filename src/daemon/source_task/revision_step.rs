@@ -105,8 +105,9 @@ impl SourceTask {
     async fn read_newest_revision(
         &mut self,
     ) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
-        self.facts.set_versions(self.versions.borrow_and_update().clone());
-        let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
+        self.cluster_facts.set_versions(self.versions.borrow_and_update().clone());
+        let SourceObservation { revision, rendered, .. } =
+            self.cluster_facts.observe(&mut self.source).await?;
         self.has_postponed_roots = rendered == RenderStep::Rendered && self.source.has_postponed_roots();
         let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
         // The read after an earlier render may have failed.

@@ -64,7 +64,7 @@ impl SourceTask {
         if let Ok(Ok(target)) = self.source.read_bounded(find).await {
             let access =
                 if self.source.is_on_host() { RevisionAccess::Fetched } else { RevisionAccess::Stored };
-            let prepared = self.facts.prepare_revision(&mut self.source, &target, access).await;
+            let prepared = self.cluster_facts.prepare_revision(&mut self.source, &target, access).await;
             prepared.map_err(|error| error.to_string())?;
         }
         let past = self.content_reader().past_revision(undo, self.head_revision()).await?;

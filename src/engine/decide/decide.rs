@@ -337,6 +337,7 @@ pub(super) fn decide_present(
         Err(reason) => return Decision::wait(reason),
     };
     let replicas = replicas(input, desired, live);
+    // The release annotation names this content.
     let there = live.shown_release().is_some_and(|release| match input.scaling {
         ReplicaOwner::Manifest => release.hash == desired.hash,
         ReplicaOwner::Autoscaler => desired.has_hash(release.hash),

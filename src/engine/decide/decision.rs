@@ -1,7 +1,7 @@
 //! The terms of a decision about one object: the facts that it depends on, and what may come of it.
 //!
 //! `Engine::decide` fills a [`DecisionInput`] in, and the pure `decide_from_facts` makes a
-//! [`Decision`] of it. Its [`Action`] is carried out by `src/daemon/executor.rs`.
+//! [`Decision`] of it. Its [`Action`] is carried out by `src/daemon/action_executor.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
 //! `Engine::advance` in `rollouts.rs` evaluates each rollout in each turn of the loop. It notes a
-//! failure. `src/daemon/reconciler/pods.rs` reads the Events about it, and `Engine::reject`
-//! proposes the rejection of its unit.
+//! failure. `src/daemon/reconciler/pods.rs` reads the Events about it, and
+//! `Engine::propose_rejection` proposes the rejection of its unit.
 //!
 //! **Invariant:** an evaluation changes nothing. It carries the facts that the rollout is to keep.
 

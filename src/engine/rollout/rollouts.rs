@@ -1,10 +1,10 @@
 //! Workloads in flight: the beginning and the end of each rollout.
 //!
 //! A rollout is this process' tracking of one workload while its pods are being replaced. It begins
-//! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
-//! workload has been healthy for the soak time, or when nothing is left to watch. A failed one
-//! stays until the next write replaces it, or until it is healthy. It need not be
-//! stored: a new process makes it again from what the cluster shows.
+//! when the write goes out (`note_dispatch` in `budget_claims.rs`), or when the cluster or the
+//! rollout ledger shows it. It ends when the workload has been healthy for the soak time, or when
+//! nothing is left to watch. A failed one stays until the next write replaces it, or until it is
+//! healthy. It need not be stored: a new process makes it again from what the cluster shows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -462,12 +462,12 @@ impl Engine {
         self.rollouts.unreported.take_failed()
     }
 
-    /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
+    /// Proposes to reject the unit of a failed rollout, with what Events say about it.
     pub(in crate::engine) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
-        self.reject(id, &all.join("; ").into());
+        self.propose_rejection(id, &all.join("; ").into());
         self.note_object_change(id);
     }
 

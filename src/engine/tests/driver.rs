@@ -15,7 +15,7 @@ struct NotedExecutor<const IS_PLAN: bool> {
     notes: Vec<String>,
 }
 
-impl<const IS_PLAN: bool> EffectExecutor for NotedExecutor<IS_PLAN> {
+impl<const IS_PLAN: bool> DecisionExecutor for NotedExecutor<IS_PLAN> {
     const WRITES: WriteMode = if IS_PLAN { WriteMode::Planned } else { WriteMode::Sent };
 
     fn engine_mut(&mut self) -> &mut Engine {

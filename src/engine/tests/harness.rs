@@ -38,7 +38,7 @@ struct WorldExecutor<'a> {
     written: Option<Action>,
 }
 
-impl EffectExecutor for WorldExecutor<'_> {
+impl DecisionExecutor for WorldExecutor<'_> {
     const WRITES: WriteMode = WriteMode::Sent;
 
     fn engine_mut(&mut self) -> &mut Engine {

@@ -120,7 +120,7 @@ fn the_failure_of_a_content_that_is_no_longer_shown_rejects_nothing() {
         thing = WorldObject { rv: thing.rv + 1, ..thing };
         thing.release = Some(ContentRef { hash: web(shown).hash, revision: Revision::new("r9") });
         harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
-        harness.engine.reject(&workload("web"), &"it crashes".into());
+        harness.engine.propose_rejection(&workload("web"), &"it crashes".into());
         assert_eq!(harness.engine.sources[FIRST].pending_rejections.len(), expected, "{shown}");
     }
 }
@@ -135,7 +135,7 @@ fn a_rollback_fails_only_where_its_target_is_shown() {
         let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
         let rejections = vec![rejected(Some(web(2).hash))];
         harness.engine.set_inventory(FIRST, Inventory { rejections, ..inventory });
-        harness.engine.reject(&workload("web"), &"it crashes".into());
+        harness.engine.propose_rejection(&workload("web"), &"it crashes".into());
         let pending = harness.engine.sources[FIRST].pending_rejections.iter();
         let causes: Vec<String> = pending.map(|rejection| rejection.cause.to_string()).collect();
         assert_eq!(causes, expected, "{shown}");

@@ -76,7 +76,7 @@ fn rejected_in_flight() -> Harness {
     harness.step(&config("env"));
     harness.step(&workload("web"));
     harness.deliver(usize::MAX);
-    harness.engine.reject(&workload("web"), &"another one failed".into());
+    harness.engine.propose_rejection(&workload("web"), &"another one failed".into());
     // The inventory records it, and the content of revision r1 is read.
     harness.keep_ledger();
     harness.keep_ledger();

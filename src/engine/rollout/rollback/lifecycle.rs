@@ -1,9 +1,10 @@
 //! The beginning and the end of each rollback, and the contents of older revisions that are read
-//! for it.
+//! for it. After a start, accepted contents are read in the same way.
 //!
 //! A rollback begins only when all contents that go back together have been read:
-//! `src/daemon/source_task/older_revision.rs` reads them. Then the rollback target is the target of
-//! its entry, and is decided about, claimed and written as any content.
+//! `src/daemon/source_task/older_revision.rs` reads them. A replacement is `Unread`, then it is
+//! read and `AwaitingUnit`, and at last `Read`. Then `Engine::target_of` takes it for the target of
+//! its entry, which is decided about, claimed and written as any content.
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
@@ -62,16 +63,16 @@ impl Engine {
     pub(in crate::engine) fn record_older_content(
         &mut self,
         id: &ObjectId,
-        release: &ContentRef,
+        content_ref: &ContentRef,
         content: Option<SharedDesiredObject>,
     ) {
-        self.record_rollback_content(id, release, content.as_ref());
+        self.record_rollback_content(id, content_ref, content.as_ref());
         if let Some(entry) = self.objects.entries.get_mut(id)
-            && entry.accepted == AcceptedContent::Unread(release.clone())
+            && entry.accepted == AcceptedContent::Unread(content_ref.clone())
         {
-            entry.accepted = match content.filter(|desired| desired.has_hash(release.hash)) {
+            entry.accepted = match content.filter(|desired| desired.has_hash(content_ref.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
-                None => AcceptedContent::Unreadable(release.clone()),
+                None => AcceptedContent::Unreadable(content_ref.clone()),
             };
             self.objects.track_accepted(id);
             self.track_rollout(id);
@@ -85,34 +86,36 @@ impl Engine {
     pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
-        release: &ContentRef,
+        content_ref: &ContentRef,
         content: Option<&SharedDesiredObject>,
     ) {
         let is_back = self
             .live_object(id)
             .and_then(LiveObject::shown_release)
-            .is_some_and(|shown| shown.hash == release.hash);
+            .is_some_and(|shown| shown.hash == content_ref.hash);
         // The reader has found it by its hash in the former inventory.
         let is_former = self.former_inventory_of(id).is_some();
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
-        let Some(rejected) =
-            entry.rejection.as_mut().filter(|i| i.replacement == ReplacementContent::Unread(release.clone()))
+        let Some(rejected) = entry
+            .rejection
+            .as_mut()
+            .filter(|i| i.replacement == ReplacementContent::Unread(content_ref.clone()))
         else {
             return;
         };
-        let read = match content.filter(|desired| is_former || desired.has_hash(release.hash)) {
-            Some(desired) => ReplacementContent::Read(desired.clone(), release.clone()),
+        let read = match content.filter(|desired| is_former || desired.has_hash(content_ref.hash)) {
+            Some(desired) => ReplacementContent::Read(desired.clone(), content_ref.clone()),
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
             None if self.blockers.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
-                let revision = release.revision.short_name();
+                let revision = content_ref.revision.short_name();
                 rejected.cause =
                     format!("{}; {goes} revision {revision}, which a dry run does not read", rejected.cause)
                         .into();
                 ReplacementContent::Quarantined
             }
-            None => ReplacementContent::Unreadable(release.clone()),
+            None => ReplacementContent::Unreadable(content_ref.clone()),
         };
         rejected.replacement = if read == ReplacementContent::Quarantined {
             read
@@ -131,15 +134,15 @@ impl Engine {
 
     /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
-        if self.rollouts.rollbacks.pending.awaiting_unit().is_empty() {
+        if self.rollouts.rollbacks.awaiting_unit.is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
-            let pending = &self.rollouts.rollbacks.pending;
+            let awaiting = &self.rollouts.rollbacks.awaiting_unit;
             let returning = |one: &&Rejection| {
                 one.action == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| pending.awaiting_unit().contains(id))
+                    && one.unit.members.keys().any(|id| awaiting.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
@@ -186,11 +189,11 @@ impl Engine {
         to: &ReplacementContent,
     ) -> Option<String> {
         match to {
-            ReplacementContent::Unreadable(release) => {
+            ReplacementContent::Unreadable(content_ref) => {
                 let shown = self.live_object(id).and_then(LiveObject::shown_release);
                 // An object that never left its good content, or is back already, need not be read.
-                let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
-                let revision = release.revision.short_name();
+                let is_there = shown.is_some_and(|shown| shown.hash == content_ref.hash);
+                let revision = content_ref.revision.short_name();
                 (!is_there).then(|| match member.rollback_target {
                     // Only the repository of the source that has it now is read.
                     RollbackTarget::FormerContent { .. } => format!(

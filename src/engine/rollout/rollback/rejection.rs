@@ -5,9 +5,9 @@
 //! retry: any of them may be at fault. One in quarantine also ends with a change of the data that
 //! its pods are started with, where these are not from git.
 //!
-//! `Engine::reject` makes one of a failed rollout, once the Events about it are read. The inventory
-//! is written by `src/daemon/reconciler/inventories.rs`. Its answer calls
-//! `Engine::apply_rejections`, and `lifecycle.rs` goes on.
+//! `Engine::propose_rejection` makes one of a failed rollout, once the Events about it are read.
+//! `src/daemon/inventory.rs` asks for `next_rejections`, and `src/daemon/reconciler/inventories.rs`
+//! writes them. The answer calls `Engine::apply_rejections`, and `lifecycle.rs` goes on.
 //!
 //! The last good content before failed contents stays known until something newer has succeeded.
 //! A newer revision ends a rejection, and failed contents may still be there then. The rollback of
@@ -106,7 +106,9 @@ impl ReplacementContent {
 
     fn content_ref(&self) -> Option<&ContentRef> {
         match self.awaited_content() {
-            Self::Unread(release) | Self::Read(_, release) | Self::Unreadable(release) => Some(release),
+            Self::Unread(content_ref) | Self::Read(_, content_ref) | Self::Unreadable(content_ref) => {
+                Some(content_ref)
+            }
             Self::Quarantined | Self::Delete | Self::AwaitingUnit(_) => None,
         }
     }
@@ -128,9 +130,10 @@ impl ObjectRejection {
                 ReplacementContent::AwaitingUnit(Box::new(ReplacementContent::Delete))
             }
             (
-                RollbackTarget::Content(release) | RollbackTarget::FormerContent { content: release, .. },
+                RollbackTarget::Content(content_ref)
+                | RollbackTarget::FormerContent { content: content_ref, .. },
                 RejectionAction::RollBack,
-            ) => ReplacementContent::Unread(release.clone()),
+            ) => ReplacementContent::Unread(content_ref.clone()),
         };
         let is_newest_content = member.has_unchanged_content();
         Self { replacement, cause: rejection.cause.clone(), is_newest_content }
@@ -149,14 +152,15 @@ impl ObjectRejection {
         match &self.replacement {
             ReplacementContent::Quarantined => Some(self.rejected(RejectionOutcome::Quarantined)),
             ReplacementContent::Unread(_) | ReplacementContent::AwaitingUnit(_) => {
-                let revision = self.replacement.content_ref().map(|release| release.revision.short_name());
+                let revision =
+                    self.replacement.content_ref().map(|content_ref| content_ref.revision.short_name());
                 Some(Reason::ReadingRevision(revision.unwrap_or_default().into()))
             }
-            ReplacementContent::Unreadable(release) => {
+            ReplacementContent::Unreadable(content_ref) => {
                 let shown = live.and_then(LiveObject::shown_release);
-                let is_back = shown.is_some_and(|shown| shown.hash == release.hash);
+                let is_back = shown.is_some_and(|shown| shown.hash == content_ref.hash);
                 Some(self.rejected(if is_back {
-                    RejectionOutcome::Unreadable(release.revision.short_name().into())
+                    RejectionOutcome::Unreadable(content_ref.revision.short_name().into())
                 } else {
                     RejectionOutcome::Quarantined
                 }))
@@ -168,8 +172,8 @@ impl ObjectRejection {
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self, live: Option<&LiveObject>) -> Option<Reason> {
         match &self.replacement {
-            ReplacementContent::Read(_, release) => {
-                let revision = release.revision.short_name().into();
+            ReplacementContent::Read(_, content_ref) => {
+                let revision = content_ref.revision.short_name().into();
                 Some(self.rejected(if self.is_newest_content {
                     RejectionOutcome::Unaffected(revision)
                 } else {
@@ -298,29 +302,13 @@ impl Engine {
 
     pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
         let rejection = self.objects.entries.get(id).and_then(|entry| entry.rejection.as_ref());
-        self.rollouts.rollbacks.pending.track(id, rejection.map(|rejection| &rejection.replacement));
+        self.rollouts.rollbacks.track(id, rejection.map(|rejection| &rejection.replacement));
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
         self.objects.wakes.mark(id.clone());
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
-    }
-
-    /// Returns the target of one source for an object: what it wants, or its rollback target.
-    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<DesiredState> {
-        if self.allow_violation(source, id).is_some() {
-            return None;
-        }
-        let state = self.sources[source].manifests.desired_state(id);
-        if !self.sources[source].rejected_objects.contains(id) {
-            return state;
-        }
-        match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
-            Some(ReplacementContent::Read(content, _)) => Some(DesiredState::Object(content.clone())),
-            Some(ReplacementContent::Delete) => None,
-            _ => state,
-        }
     }
 
     /// Returns whether the target of an object is a rollback's content, written or not.
@@ -332,7 +320,7 @@ impl Engine {
     /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.
     /// It is in force once the inventory records it. The unit is that of the ledger, or of the
     /// rejection that a failed rollback belongs to; without either nothing is proposed.
-    pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
+    pub(in crate::engine) fn propose_rejection(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;
         let failed_again = self.sources[source].inventory.as_ref().and_then(|inventory| {
@@ -488,7 +476,7 @@ mod tests {
     use crate::engine::tests::world::{SET, config, desired};
     use crate::object::{ContentHash, Revision};
 
-    fn release(revision: &str) -> ContentRef {
+    fn content_ref(revision: &str) -> ContentRef {
         let hash = ContentHash::hash_bytes(revision.as_bytes());
         ContentRef { hash, revision: Revision::new(revision) }
     }
@@ -500,18 +488,20 @@ mod tests {
     #[test]
     fn a_rejected_object_gets_what_its_unit_and_its_target_give() {
         let rejected = |action: RejectionAction, rollback_target: RollbackTarget| {
-            let member = UnitMember { content: Some(release("r1").hash), rollback_target, restarted: None };
+            let member =
+                UnitMember { content: Some(content_ref("r1").hash), rollback_target, restarted: None };
             let members = [(config("a"), member.clone())].into();
             let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
             ObjectRejection::of(&Rejection { unit, action, cause: "it failed".into() }, &member)
         };
-        let former = RollbackTarget::FormerContent { content: release("r0"), inventory_id: "b-v1".into() };
+        let former =
+            RollbackTarget::FormerContent { content: content_ref("r0"), inventory_id: "b-v1".into() };
         for (target, replacement, is_newest_content) in [
             (RollbackTarget::Unknown, later(Quarantined), false),
             (RollbackTarget::Absent, later(Delete), false),
-            (RollbackTarget::Content(release("r0")), Unread(release("r0")), false),
-            (former, Unread(release("r0")), false),
-            (RollbackTarget::Content(release("r1")), Unread(release("r1")), true),
+            (RollbackTarget::Content(content_ref("r0")), Unread(content_ref("r0")), false),
+            (former, Unread(content_ref("r0")), false),
+            (RollbackTarget::Content(content_ref("r1")), Unread(content_ref("r1")), true),
         ] {
             let cause: Arc<str> = "it failed".into();
             let held = rejected(RejectionAction::Quarantine, target.clone());
@@ -532,11 +522,11 @@ mod tests {
         let content = desired(&config("a"), 1, "a");
         // Replacements with one number mean the same.
         let all = [
-            (1, Unread(release("r1"))),
-            (1, Read(content, release("r1"))),
-            (1, Unreadable(release("r1"))),
-            (1, later(Unreadable(release("r1")))),
-            (2, Unread(release("r2"))),
+            (1, Unread(content_ref("r1"))),
+            (1, Read(content, content_ref("r1"))),
+            (1, Unreadable(content_ref("r1"))),
+            (1, later(Unreadable(content_ref("r1")))),
+            (2, Unread(content_ref("r2"))),
             (3, Quarantined),
             (3, later(Quarantined)),
             (4, Delete),

@@ -68,12 +68,12 @@ impl CompletedWrite {
 
 /// The executor of actions. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Executor {
+pub(super) struct ActionExecutor {
     pub(super) cluster: Cluster,
     pub(super) contents: ContentStore,
 }
 
-impl Executor {
+impl ActionExecutor {
     /// Applies a content. `owner` is from whom it is adopted.
     pub(super) async fn apply(
         self,
