@@ -50,11 +50,7 @@ impl Engine {
             }
             return decision;
         };
-        // A deletion takes down all pods. The claim for an update to the same content has fewer.
-        let deletes = matches!(decision.action, Action::Delete(..));
-        let is_recorded = self.own_claim(id).is_some_and(|recorded| {
-            recorded.rollout_key == claim.rollout_key && (!deletes || recorded.reserved >= claim.reserved)
-        });
+        let is_recorded = self.own_claim(id).is_some_and(|recorded| is_sufficient(recorded, &claim));
         // A step that is held has given its slot back, and asks for the next one anew.
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
@@ -134,7 +130,8 @@ impl Engine {
         let additional_unavailable = self.additional_unavailable(id, reserved);
         let request =
             SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable, reserved };
-        Some((request, self.make_claim(source, content, reserved)))
+        let recreates = matches!(action, Action::Delete(..));
+        Some((request, RolloutClaim { recreates, ..self.make_claim(source, content, reserved) }))
     }
 
     /// Returns the number of pods that a write may have unavailable at a time. All of them are reserved
@@ -257,6 +254,9 @@ impl Engine {
             _ => false,
         };
         if !takes {
+            if let Action::Apply(apply) = action {
+                self.resume_recreation(id, apply);
+            }
             return;
         }
         let claim = self.rollouts.slot_requests.claim_of(id).cloned();
@@ -490,6 +490,15 @@ impl Engine {
         let tallies = self.tallies(&next);
         Some(self.with_tallies(next, tallies))
     }
+}
+
+/// Returns whether a recorded claim is enough for a write that asks for this one.
+///
+/// A deletion takes down all pods, and others have to know that the workload comes back. The claim
+/// for an update to the same content may have fewer, and does not say so.
+fn is_sufficient(recorded: &RolloutClaim, requested: &RolloutClaim) -> bool {
+    recorded.rollout_key == requested.rollout_key
+        && (!requested.recreates || (recorded.recreates && recorded.reserved >= requested.reserved))
 }
 
 /// Returns whether a record says of all members of a unit what they ask for.

@@ -3,6 +3,10 @@
 //! A daemon that ends for good takes none of its claims back. Its workload may roll on without it.
 //! So only the workload shows that a claim is spent. It has come to rest, or has made no progress
 //! for the deadline of a rollout.
+//!
+//! A workload that is deleted and created again is not at rest while there is none. Its daemon gives
+//! up after the deadline, and takes its claim back. A daemon that has not done so soon after that is
+//! gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +32,8 @@ struct ForeignWorkload {
     rests: Option<Instant>,
     /// The numbers of its rollout, and the time since which they have not changed.
     still: Option<(Option<ReplicaStatus>, Instant)>,
+    /// The time since which it has been seen deleted, where its claim says that it is created again.
+    missing: Option<Instant>,
     /// Its pods that are unavailable.
     unavailable: u32,
     /// The reason for which it may not be read.
@@ -174,18 +180,21 @@ impl Engine {
             return;
         };
         let replica_status = live.and_then(|live| live.replica_status);
-        let at_rest = matches!(
-            replica_status.map(|replica_status| replica_status.phase),
-            None | Some(WorkloadPhase::Settled)
-        );
+        let is_missing = self.is_recreation(&claim) && live.is_none_or(|live| live.deleting);
+        let at_rest = !is_missing
+            && matches!(
+                replica_status.map(|replica_status| replica_status.phase),
+                None | Some(WorkloadPhase::Settled)
+            );
         let workloads = &mut self.rollouts.foreign_claims.foreign_workloads;
         let known = workloads.remove(id).filter(|known| known.claim == claim);
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
+        let missing = known.as_ref().and_then(|known| known.missing).or(Some(now)).filter(|_| is_missing);
         let same = known.and_then(|known| known.still).filter(|(before, _)| *before == replica_status);
         let still = same.map_or(now, |(_, since)| since);
         // As for our own claims: without progress it has failed. It then counts by its
         // unavailable pods only.
-        let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
+        let deadline = self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
         // Nobody of a process that has ended in good order watches what it left: its soak is all
         // that is waited for.
         let rest = if claim.holder_exited {
@@ -193,14 +202,28 @@ impl Engine {
         } else {
             ABANDONED_CLAIM_AGE
         };
-        let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
+        let is_spent = match missing {
+            Some(since) => now.duration_since(since) >= deadline + ABANDONED_CLAIM_AGE,
+            None => {
+                now.duration_since(still) >= deadline
+                    || rests.is_some_and(|since| now.duration_since(since) >= rest)
+            }
+        };
         let still = Some((replica_status, still));
         let unavailable = live.map_or(0, |live| abandoned_pods(live, &claim));
         self.rollouts.foreign_claims.foreign_workloads.insert(
             id.clone(),
-            ForeignWorkload { claim, rests, still, unavailable, hidden_reason: None, is_spent },
+            ForeignWorkload { claim, rests, still, missing, unavailable, hidden_reason: None, is_spent },
         );
         self.rollouts.slot_requests.mark_stale();
+    }
+
+    /// Returns whether somebody who has not ended deletes the workload of a claim and creates it
+    /// again.
+    fn is_recreation(&self, claim: &RolloutClaim) -> bool {
+        claim.recreates
+            && !claim.holder_exited
+            && !self.rollouts.foreign_claims.is_retired(&claim.inventory_id)
     }
 
     /// Records that the workload of another daemon's claim may not be read. The claim counts, which
@@ -221,6 +244,7 @@ impl Engine {
                 claim,
                 rests: None,
                 still: None,
+                missing: None,
                 unavailable: 0,
                 hidden_reason: Some(why),
                 is_spent: false,

@@ -69,6 +69,9 @@ pub(crate) struct RolloutClaim {
     pub reserved: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
     pub holder_exited: bool,
+    /// The process deletes the workload and creates it again: it goes on while there is none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recreates: bool,
 }
 
 /// A unit: objects that one revision changes together, and where each goes back to.

@@ -210,6 +210,7 @@ mod tests {
             rollout_key: ContentHash::hash_bytes(content.as_bytes()),
             reserved: 1,
             holder_exited: false,
+            recreates: false,
         }
     }
 

@@ -85,6 +85,9 @@ struct RolloutClaimText {
     /// Indicates whether the process that claimed it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     left: bool,
+    /// Indicates whether the workload is deleted and created again. Older versions pass over it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    recreates: bool,
 }
 
 /// The form of a [`ReleaseUnit`] in JSON.
@@ -186,6 +189,7 @@ impl RolloutLedger {
             content: claim.rollout_key.to_string(),
             pods: claim.reserved,
             left: claim.holder_exited,
+            recreates: claim.recreates,
         };
         let unread = self.unreadable_claims.iter().map(|claim| AnyClaimText::Unknown(claim.raw.clone()));
         let text = LedgerText {
@@ -225,6 +229,7 @@ impl AnyClaimText {
                 rollout_key: content,
                 reserved: text.pods,
                 holder_exited: text.left,
+                recreates: text.recreates,
             },
         ))
     }
@@ -363,6 +368,7 @@ mod tests {
                     rollout_key: release("new").hash,
                     reserved: 2,
                     holder_exited: true,
+                    recreates: true,
                 },
             )]
             .into(),
@@ -426,6 +432,28 @@ mod tests {
         check(&format!(r#"{{{object},"content":"{hash}","pods":2,"pods":3}}"#), 1, 0);
         check(&format!(r#"{{{object},"content":"{hash}","pods":2,"pods":"x"}}"#), 0, 1);
         check(&format!(r#"{{{object},"content":"x","pods":2,"pods":3}}"#), 0, 1);
+    }
+
+    #[test]
+    fn a_claim_says_only_where_it_is_so_that_its_workload_is_created_again() {
+        let seals = HashCiphers::default();
+        let object = r#""object":"Deployment.apps/shop/web","source":"a-v1","holder":"b""#;
+        let content = format!(r#""content":"{}","pods":2"#, ContentHash::hash_bytes(b"a"));
+        // The words behind the others, whether it is so, and the words that are written.
+        let check = |words: &str, expected: bool, written: &str| {
+            let text = format!("{{\"claims\":[{{{object},{content}{words}}}]}}");
+            let ledger = RolloutLedger::parse(&text, &seals).unwrap();
+            let found: Vec<bool> = ledger.claims.values().map(|claim| claim.recreates).collect();
+            assert_eq!(found, [expected], "{words}");
+            let again = ledger.text(&seals).unwrap();
+            assert!(again.contains(&format!("{{{object},{content}{written}}}")), "{words}: {again}");
+        };
+        check("", false, "");
+        check(r#","recreates":false"#, false, "");
+        check(r#","recreates":true"#, true, r#","recreates":true"#);
+        check(r#","left":true,"recreates":true"#, true, r#","left":true,"recreates":true"#);
+        // A later version may say more.
+        check(r#","recreates":true,"later":1"#, true, r#","recreates":true"#);
     }
 
     #[test]

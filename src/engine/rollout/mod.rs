@@ -11,7 +11,7 @@
 //! | is claimed, not written | `requests_by_id`; `unused_claims` where it got a start | stays |
 //! | is being written | `in_flight` without a version, `writes_in_flight` | stays |
 //! | rolls out | `in_flight` with a slot | stays |
-//! | was deleted to be created again | the same, until it is complete | stays |
+//! | was deleted to be created again | the same, until it is complete | stays, and says so |
 //! | failed, goes back | the same; then `requests_by_id` for the rollback | becomes the rollback's |
 //! | failed and quarantined | `in_flight` without a slot | is taken out |
 //! | has a held step | `in_flight` without a slot | is taken out |

@@ -5,13 +5,19 @@
 //!
 //! It ends without the workload where no source wants that any more. It fails where the creation is
 //! refused for good, or where the workload is not there within the progress deadline.
+//!
+//! Its claim says so to others (`foreign_claims.rs`), and to the next process of the source.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::engine::ResourceVersion;
+use crate::engine::decide::decision::{ApplyRequest, Precondition};
 use crate::engine::facts::entry::RefusalRule;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::events::RolloutEventKind;
+use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
@@ -32,6 +38,27 @@ impl Engine {
         let rollout = self.rollouts.in_flight.get(id);
         rollout.is_some_and(|rollout| rollout.method == RolloutMethod::Recreate)
             && self.wanting_source(id).is_some()
+    }
+
+    /// Goes on with a recreation that a former process began: its claim says so, and this write
+    /// creates the workload. It keeps its slot without a new start.
+    pub(in crate::engine) fn resume_recreation(&mut self, id: &ObjectId, apply: &ApplyRequest) {
+        if apply.precondition != Precondition::Absent || self.rollouts.in_flight.contains_key(id) {
+            return;
+        }
+        // Where the claim is spent or has ended, others may have begun.
+        let has_slot = |claim: &&RolloutClaim| {
+            claim.recreates && !self.rollouts.ledger.is_ended(id) && self.is_counted(id, claim)
+        };
+        let Some(reserved) = self.own_claim(id).filter(has_slot).map(|claim| claim.reserved) else { return };
+        let claim = self.make_claim(apply.source, apply.desired.hash, reserved);
+        let claim = Some(RolloutClaim { recreates: true, ..claim });
+        // It is not there, so any view that shows it is a newer one.
+        let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, claim, Some(ResourceVersion(0)));
+        rollout.method = RolloutMethod::Recreate;
+        self.resume_rollout(id, &mut rollout);
+        self.rollouts.in_flight.insert(id.clone(), rollout);
+        self.rollouts.slot_requests.mark_stale();
     }
 
     /// Evaluates a rollout whose workload was deleted and is not there again; none for any other.

@@ -292,6 +292,9 @@ impl Engine {
             }
             None => return,
         };
+        if rollout.claim.as_ref().is_some_and(|claim| claim.recreates) {
+            rollout.method = RolloutMethod::Recreate;
+        }
         self.resume_rollout(id, &mut rollout);
         self.rollouts.in_flight.insert(id.clone(), rollout);
         self.rollouts.slot_requests.mark_stale();
@@ -318,6 +321,7 @@ impl Engine {
             rollout_key: content,
             reserved,
             holder_exited: false,
+            recreates: false,
         }
     }
 

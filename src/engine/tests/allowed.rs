@@ -81,6 +81,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
         rollout_key: desired(&web, 2, "web").hash,
         reserved: 1,
         holder_exited: false,
+        recreates: false,
     };
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::harness::Harness;
-use super::shared_budget::{at_rest, budget, one};
+use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, one, theirs};
 use super::wakes::lose_answer;
-use super::world::{AuditEntry, desired, reading, workload};
+use super::world::{AuditEntry, all_ready, desired, reading, workload};
 use crate::engine::*;
-use crate::object::ObjectId;
+use crate::object::{GroupKind, ObjectId};
 
 /// Returns the files of two workloads, of which the first one may be deleted and created again.
 fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
@@ -175,7 +177,177 @@ fn a_deletion_waits_for_the_budget_of_all_its_pods_also_while_an_older_content_r
         let deletes = matches!(decision.action, Action::Delete(_, _, DeletionReason::Recreate));
         let waits = matches!(decision.reason, Some(Reason::Budget(_)));
         assert_eq!((deletes, waits), (is_deleted, !is_deleted), "{unavailable}: {decision:?}");
-        let claimed = harness.world.ledger.claims.get(&a).map(|claim| claim.reserved);
-        assert_eq!(claimed, Some(if is_deleted { 3 } else { 1 }), "{unavailable}");
+        let claimed = harness.world.ledger.claims.get(&a).map(|claim| (claim.reserved, claim.recreates));
+        assert_eq!(claimed, Some(if is_deleted { (3, true) } else { (1, false) }), "{unavailable}");
+    }
+}
+
+// The claim for an update to the same content takes down all pods too.
+#[test]
+fn a_deletion_waits_until_its_claim_says_that_the_workload_is_created_again() {
+    let a = workload("a");
+    let strategy = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let files = |content: u32| {
+        let mut one = (*desired(&a, content, "a")).clone();
+        one.traits.recreate = RecreatePolicy::Allowed;
+        one.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+        [("a", Some(SharedDesiredObject::from(one)))]
+    };
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    let claimed = |harness: &Harness| {
+        let claim = &harness.world.ledger.claims[&a];
+        (claim.reserved, claim.recreates)
+    };
+    let action = harness.decide(&a).action;
+    assert!(matches!(action, Action::Apply(_)), "{action:?}");
+    assert_eq!(claimed(&harness), (3, false));
+    let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
+    assert_eq!(harness.engine.decide(&a, harness.now).reason, Some(Reason::Claiming));
+    let deletion = harness.decide(&a).action;
+    assert!(matches!(deletion, Action::Delete(_, _, DeletionReason::Recreate)), "{deletion:?}");
+    assert_eq!(claimed(&harness), (3, true));
+}
+
+/// Starts another process of the same source in the place of the one before.
+fn restart(harness: &mut Harness) {
+    harness.engine = harness.fresh(1);
+    harness.engine.set_holder("two");
+    harness.read(reading("r2", &files(2)));
+    harness.keep_ledger();
+}
+
+#[test]
+fn the_next_process_keeps_the_place_of_a_workload_that_it_creates_again() {
+    let (mut harness, [a, b]) = deleted();
+    restart(&mut harness);
+    for passed in [Duration::ZERO, ABANDONED_CLAIM_AGE] {
+        harness.engine.observe_foreign_workload(&a, None, harness.now + passed);
+    }
+    assert!(waits(&mut harness, &b), "it is gone");
+    creation(&mut harness, &a);
+    harness.step(&a);
+    show(&mut harness, &a, WorkloadPhase::FirstStart);
+    assert!(waits(&mut harness, &b), "its pods start");
+    assert_eq!(harness.engine.workloads_in_flight(), [a.clone()].into());
+    harness.keep_ledger();
+    let claim = &harness.world.ledger.claims[&a];
+    assert_eq!((&*claim.holder, claim.reserved, claim.recreates), ("two", 3, true));
+    show(&mut harness, &a, WorkloadPhase::Settled);
+    harness.settle();
+    assert_eq!(harness.world.log[1..], [AuditEntry::Created(a), AuditEntry::Changed(b)]);
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_process_that_begins_while_a_recreated_workload_starts_keeps_its_place() {
+    let (mut harness, [a, b]) = deleted();
+    creation(&mut harness, &a);
+    harness.step(&a);
+    show(&mut harness, &a, WorkloadPhase::FirstStart);
+    restart(&mut harness);
+    assert!(waits(&mut harness, &b), "its pods start");
+    show(&mut harness, &a, WorkloadPhase::Settled);
+    harness.settle();
+    assert_eq!(harness.world.log[1..], [AuditEntry::Created(a), AuditEntry::Changed(b)]);
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn the_next_process_gives_the_place_to_others_after_the_deadline() {
+    let (mut harness, [a, b]) = deleted();
+    restart(&mut harness);
+    let action = creation(&mut harness, &a);
+    harness.engine.note_dispatch(&a, &action);
+    let retry = Some(Duration::from_secs(10));
+    let why = WriteFailure::Refused("the webhook is down".into(), RefusalRule::Webhook, retry);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
+    assert!(waits(&mut harness, &b), "it is tried again");
+    let deadline = harness.engine.rollouts.budget.deadline;
+    harness.pass_time(deadline.saturating_sub(Duration::from_secs(1)));
+    assert!(waits(&mut harness, &b), "it may be created yet");
+    harness.pass_time(Duration::from_secs(1));
+    assert!(!waits(&mut harness, &b), "it has failed");
+    let said = failures(&mut harness, &a);
+    let is_missing =
+        |why: &String| why.starts_with("it was deleted to be created again, and has been missing");
+    assert!(said.len() == 1 && said.iter().all(is_missing), "{said:?}");
+}
+
+/// Returns another process' claim for a workload that it deletes and creates again.
+fn recreating() -> RolloutClaim {
+    RolloutClaim { recreates: true, ..theirs(1) }
+}
+
+/// Returns a process whose workload waits, as this claim of another one takes all that may roll.
+fn waiting_for(claim: RolloutClaim) -> Harness {
+    let soak = Duration::from_secs(10);
+    let mut harness = at_rest(&["web"], &Budget { soak, max_workloads: 1, ..budget("100%", 100) });
+    harness.world.ledger.claims.insert(elsewhere("api"), claim);
+    harness.engine.set_ledger(harness.world.ledger.clone());
+    harness.read(reading("r2", &[("web", Some(one("web", 2)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, []);
+    harness
+}
+
+#[test]
+fn another_process_keeps_the_place_of_a_workload_until_it_must_have_given_it_up() {
+    type View = fn(LiveObject) -> Option<LiveObject>;
+
+    let missing: View = |_| None;
+    let deleting: View = |live| Some(LiveObject { deleting: true, ..live });
+    let resting: View = Some;
+    // The claim, the view of its workload, and the time for which the claim counts.
+    let check = |claim: RolloutClaim, view: View, expected: Duration| {
+        let mut harness = waiting_for(claim.clone());
+        let seen = view(harness.engine.informer_object(&workload("web")).unwrap().clone());
+        let before = expected.saturating_sub(Duration::from_secs(1));
+        for (passed, writes) in [(Duration::ZERO, 0), (before, 0), (expected, 1)] {
+            harness.engine.observe_foreign_workload(&elsewhere("api"), seen.as_ref(), harness.now + passed);
+            harness.settle();
+            assert_eq!(harness.world.log.len(), writes, "{claim:?} {seen:?} after {passed:?}");
+        }
+    };
+    let given_up = Budget::default().deadline + ABANDONED_CLAIM_AGE;
+    check(recreating(), missing, given_up);
+    check(recreating(), deleting, given_up);
+    check(recreating(), resting, ABANDONED_CLAIM_AGE);
+    check(theirs(1), missing, ABANDONED_CLAIM_AGE);
+    check(theirs(1), deleting, ABANDONED_CLAIM_AGE);
+    // Nobody is there any more to create it.
+    check(RolloutClaim { holder_exited: true, ..recreating() }, missing, Duration::from_secs(10));
+}
+
+#[test]
+fn a_workload_that_was_there_again_meanwhile_is_missing_anew() {
+    let mut harness = waiting_for(recreating());
+    let live = harness.engine.informer_object(&workload("web")).unwrap().clone();
+    let starting = ReplicaStatus { phase: WorkloadPhase::FirstStart, ..all_ready() };
+    let there = LiveObject { replica_status: Some(starting), ..live };
+    let given_up = Budget::default().deadline + ABANDONED_CLAIM_AGE;
+    let before = given_up.saturating_sub(Duration::from_secs(1));
+    for (passed, seen, counts) in [
+        (Duration::ZERO, None, true),
+        (before, Some(&there), true),
+        (given_up, None, true),
+        (given_up + before, None, true),
+        (given_up * 2, None, false),
+    ] {
+        harness.engine.observe_foreign_workload(&elsewhere("api"), seen, harness.now + passed);
+        assert_eq!(harness.engine.is_counted(&elsewhere("api"), &recreating()), counts, "after {passed:?}");
+    }
+}
+
+#[test]
+fn nobody_creates_a_workload_again_whose_source_is_retired() {
+    let mut harness = waiting_for(recreating());
+    harness.engine.retire(THEIRS.into());
+    for (passed, counts) in [(Duration::ZERO, true), (ABANDONED_CLAIM_AGE, false)] {
+        harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now + passed);
+        assert_eq!(harness.engine.is_counted(&elsewhere("api"), &recreating()), counts, "after {passed:?}");
     }
 }

@@ -263,6 +263,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         rollout_key: web(9).hash,
         reserved: 1,
         holder_exited: false,
+        recreates: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -432,6 +433,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         rollout_key: web(9).hash,
         reserved: 1,
         holder_exited: false,
+        recreates: false,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
     harness.world.ledger.claims.insert(workload("other"), claim("applyset-theirs-v1"));
@@ -469,6 +471,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         rollout_key: web(2).hash,
         reserved: 0,
         holder_exited: false,
+        recreates: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());

@@ -102,6 +102,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             rollout_key: ContentHash::hash_bytes(b"new"),
             reserved: u32::MAX,
             holder_exited: true,
+            recreates: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
         let start = |number: usize| RolloutStart {

@@ -55,6 +55,7 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
         rollout_key: one("api", 1).hash,
         reserved: pods,
         holder_exited: false,
+        recreates: false,
     }
 }
 
