@@ -369,6 +369,8 @@ pub(super) struct WorkloadRecord {
     pub(super) desired: u32,
     /// Deployment: pods of its newest ReplicaSet, as its controller counts them.
     pub(super) updated: u32,
+    /// StatefulSet: pods that are available.
+    pub(super) available: u32,
     /// StatefulSet: the revision that it rolls to.
     pub(super) update_revision: Option<Arc<str>>,
     /// StatefulSet: the revision of its pods below the partition.
@@ -393,6 +395,8 @@ struct WorkloadStatus<'a> {
     desired_number_scheduled: Option<u32>,
     #[serde(deserialize_with = "lenient")]
     updated_replicas: u32,
+    #[serde(deserialize_with = "lenient")]
+    available_replicas: u32,
     #[serde(borrow, deserialize_with = "lenient")]
     update_revision: WireText<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
@@ -412,6 +416,7 @@ impl PodsRecord for WorkloadRecord {
             observed: seen && !spec.paused && head.deletion_timestamp.0.is_empty(),
             desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
             updated: status.updated_replicas,
+            available: status.available_replicas,
             update_revision: non_empty(&status.update_revision),
             current_revision: non_empty(&status.current_revision),
         }
