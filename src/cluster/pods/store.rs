@@ -257,8 +257,15 @@ impl WorkloadStore {
     /// Takes over what a list of all revisions has shown, asked for after the generation was
     /// observed.
     pub(super) fn set_revisions(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
+        let template = self.current_workload().and_then(|workload| workload.template);
         let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
-        self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
+        // A `ControllerRevision` has any number that its writer gives it. That of the template which
+        // the workload has now is the one that its controller goes by.
+        let rank = |revision: &RevisionRecord| {
+            (template.is_some() && revision.template == template, revision.number)
+        };
+        let newest = own.max_by_key(rank);
+        self.listed = Some((generation, newest));
     }
 
     /// Returns whether pods are missing, so that the words of the controller matter.

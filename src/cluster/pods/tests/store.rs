@@ -6,7 +6,7 @@ use super::super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::super::store::{PodController, WorkloadStore};
 use super::super::warnings::WarningEvent;
 use crate::engine::{Readiness, ResourceVersion, Uid, WorkloadPods};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -56,6 +56,7 @@ fn workload(generation: i64, observed: bool) -> WorkloadRecord {
         desired: 1,
         updated: 0,
         available: 1,
+        template: None,
         update_revision: Some("new".into()),
         current_revision: Some("old".into()),
     }
@@ -212,6 +213,7 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
         replicas,
         available: replicas,
         refused: None,
+        template: None,
     }
 }
 
@@ -230,6 +232,28 @@ fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
     // An answer that comes too late is about an older generation.
     store.set_revisions(1, all());
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
+}
+
+// The pods of all other revisions are evicted in steps.
+#[test]
+fn a_revision_that_somebody_adds_with_a_huge_number_is_not_what_a_daemon_set_rolls_to() {
+    let t = Instant::now();
+    let [wanted, forged] = [b"wanted", b"forged"].map(|text| Some(ContentHash::hash_bytes(text)));
+    let check = |template: Option<ContentHash>, expected: &str| {
+        let mut store = store(PodController::DaemonSet, &[], t);
+        let shown = WorkloadRecord { template, ..workload(1, true) };
+        store.apply_workload(InformerChange::Apply(id("web"), shown));
+        let of = |name: &str, number: u64, template| RevisionRecord {
+            template,
+            ..revision(name, "own", number, 0)
+        };
+        store.set_revisions(1, vec![of("forged", u64::MAX, forged), of("b", 3, wanted), of("a", 2, None)]);
+        assert_eq!(store.view(t).unwrap().newest.as_deref(), Some(expected), "{template:?}");
+    };
+    check(wanted, "b");
+    // Where none has the template, the number decides.
+    check(None, "forged");
+    check(Some(ContentHash::hash_bytes(b"other")), "forged");
 }
 
 #[test]
