@@ -1,8 +1,8 @@
 //! From the server's JSON text to the few facts of pods, their workload and its revisions.
 //!
 //! Decoding is total, as in `wire`; what is not looked at, as the environment of a pod, is skipped
-//! and never copied. Of a template its hash is kept. Of a container's last words only its exit code and reason are
-//! reported: its output may hold anything.
+//! and never copied. Of a template its hash is kept. Of a container's last words only its exit code
+//! and reason are reported: its output may hold anything.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

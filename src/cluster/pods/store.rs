@@ -259,8 +259,8 @@ impl WorkloadStore {
     pub(super) fn set_revisions(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
         let template = self.current_workload().and_then(|workload| workload.template);
         let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
-        // A `ControllerRevision` has any number that its writer gives it. That of the template which
-        // the workload has now is the one that its controller goes by.
+        // A `ControllerRevision` has any number that its writer gives it. The controller goes by the
+        // one of the template that the workload has now.
         let rank = |revision: &RevisionRecord| {
             (template.is_some() && revision.template == template, revision.number)
         };
@@ -426,9 +426,9 @@ impl WorkloadStore {
 
     /// Returns why pods cannot be created, in the controller's words.
     ///
-    /// Those of a Deployment are in the status of its ReplicaSet. Other controllers say it in Events
-    /// alone, and many clients may write Events. So these only say why pods are missing that should
-    /// be there by now, as the pods and the workload show.
+    /// Those of a Deployment are in the status of its ReplicaSet. Other controllers say it in
+    /// Events alone, and many clients may write Events. So these only say why pods are missing that
+    /// should be there by now, as the pods and the workload show.
     fn creation_refusal(&mut self) -> Option<Arc<str>> {
         if self.controller == PodController::Deployment {
             let workload = self.current_workload().filter(|workload| workload.observed)?.clone();
