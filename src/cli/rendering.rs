@@ -69,6 +69,11 @@ impl SourceRendering {
             schemas: if skip_schema_validation { SchemaUse::Skip } else { SchemaUse::Validate },
         };
         let charts = chart_fetcher(&config.fetch, Some(&config.name));
+        let charts = if matches!(config.location, SourceLocation::Git { verify: Some(_), .. }) {
+            charts.with_locked_charts_alone()
+        } else {
+            charts
+        };
         Self::new(config.render, &config.renderers, decrypter, releases, variables, charts)
     }
 

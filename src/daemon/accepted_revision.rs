@@ -3,6 +3,7 @@
 //! The store on disk is a cache, and the git server writes its contents. The inventory is neither:
 //! its record survives a new host, and no push moves it.
 
+use super::handover;
 use super::setup::{SourceFiles, SourceSetup};
 use crate::cluster::{self, Cluster, InventoryObject};
 use crate::object::Revision;
@@ -16,12 +17,13 @@ pub(super) const ACCEPTED_KEY: &str = "accepted";
 /// to begin.
 const UNREADABLE_RECORD_WORD: &str = "0000000000000000000000000000000000000000";
 
-/// Returns the accepted revision in the inventory of a namespace.
+/// Returns the revisions that the inventory of a namespace records.
 pub(super) fn verification_anchor(
     namespace: &str,
     inventory: Option<&InventoryObject>,
 ) -> VerificationRecord {
     VerificationRecord {
+        last_read: inventory.and_then(handover::last_read_revision),
         accepted_revision: inventory.and_then(accepted_revision),
         confirmed: inventory.and_then(confirmed_revision),
         namespace: namespace.to_owned(),

@@ -6,8 +6,11 @@ use std::time::Instant;
 use super::inventory::{InventoryWriteMode, kept_objects, rejections};
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
-use crate::engine::{Engine, Input, PeerSource, SourceId, SourceStatement, UnknownStatement, View};
+use crate::engine::{
+    Engine, Input, PeerSource, SourceId, SourceProgress, SourceStatement, UnknownStatement, View,
+};
 use crate::object::ObjectId;
+use crate::source::LastReadRevision;
 
 /// Data key with what a source says to the others.
 pub(super) const STATEMENT_KEY: &str = "handover";
@@ -15,6 +18,16 @@ pub(super) const STATEMENT_KEY: &str = "handover";
 /// Returns the statement in an inventory; none where it is missing or unreadable.
 fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
     SourceStatement::parse(inventory?.data.get(STATEMENT_KEY)?).ok()
+}
+
+/// Returns the revision that was read completely last, as an inventory records it.
+pub(super) fn last_read_revision(inventory: &InventoryObject) -> Option<LastReadRevision> {
+    match read_statement(Some(inventory))?.progress {
+        SourceProgress::Revision { repository, read } => {
+            Some(LastReadRevision { repository, revision: read? })
+        }
+        SourceProgress::Unversioned => None,
+    }
 }
 
 /// The takeover requests of other sources, as their inventories record them.

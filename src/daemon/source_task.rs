@@ -54,7 +54,7 @@ pub(super) enum SourceTaskRequest {
     ReadAgain,
     /// Check whether there is anything new, after the reading with this observation number.
     CheckAfter(u64),
-    /// The record of the accepted revision.
+    /// The record of the revisions that were accepted and read last.
     VerificationRecord(VerificationRecord),
     /// Somebody outside says that there is something new.
     Hint,
@@ -112,6 +112,8 @@ pub(super) struct SourceTask {
     pins: RevisionPins,
     /// The accepted revision, as last reported.
     accepted_revision: Option<Revision>,
+    /// The record of the inventory from before this task has read anything; none before it came.
+    first_record: Option<VerificationRecord>,
     missing: MissingContents,
     /// The reading after which a check was asked for last, and the one that was answered.
     check_requested: u64,
@@ -157,6 +159,7 @@ impl SourceTask {
             has_postponed_roots: false,
             pins: RevisionPins::default(),
             accepted_revision: None,
+            first_record: None,
             missing: MissingContents::default(),
             check_requested: 0,
             check_done: 0,

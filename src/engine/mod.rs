@@ -64,10 +64,11 @@ pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
-    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceService, SourceStatement, UnknownStatement,
+    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceService, SourceStatement,
+    UnknownStatement,
 };
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceProgress, TakeoverRequests};
+pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::prune_cause::{
     ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause, RootDoubt, RootRelation,
     WithheldCause,

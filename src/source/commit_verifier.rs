@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::Oid;
 use tokio::process::Command;
@@ -46,9 +47,20 @@ pub(crate) enum VerifiedCommits {
     Range,
 }
 
-/// The accepted revision of a source, as it is recorded where its git server cannot write.
+/// The revision of a source that was read completely last, whichever process read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastReadRevision {
+    /// The repository and the followed reference in it, as the source itself names them.
+    pub repository: Arc<str>,
+    /// The revision.
+    pub revision: Revision,
+}
+
+/// The revisions of a source, as they are recorded where its git server cannot write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VerificationRecord {
+    /// The revision that was read completely last; none where nothing says that.
+    pub last_read: Option<LastReadRevision>,
     /// The revision that was accepted last; none where none ever was.
     pub accepted_revision: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.

@@ -73,9 +73,9 @@ mod watch_pool;
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
 pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, ServedVersions};
+pub(crate) use commit_verifier::{LastReadRevision, VerificationRecord, unusable_keys};
 #[cfg(test)]
 pub(crate) use commit_verifier::{SignatureVerification, VerifiedCommits};
-pub(crate) use commit_verifier::{VerificationRecord, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;
 pub(crate) use disk_snapshot::{

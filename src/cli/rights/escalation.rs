@@ -106,7 +106,9 @@ impl Rights {
         let chosen = value_at(&binding.body, &["spec", "paramRef"])?;
         match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
             ("", "") => Some(RightScope::Cluster),
-            ("", namespace) => {
+            // No server has another one, and it is written out beside the roles, where a line break
+            // would begin a document of its own.
+            ("", namespace) if is_plain(namespace) => {
                 self.namespaces.insert(namespace.to_owned());
                 Some(RightScope::Namespace(namespace.to_owned()))
             }

@@ -224,6 +224,20 @@ fn a_writer_of_policies_may_read_their_parameters() {
 }
 
 #[test]
+fn a_binding_names_no_namespace_that_none_can_have() {
+    for namespace in ["ops\\n---\\napiVersion: v1", "ops, kube-system", "*", "../ops"] {
+        let binding = format!(
+            "{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {{name: \
+             a}}, spec: {{policyName: a, paramRef: {{selector: {{}}, namespace: \"{namespace}\"}}}}}}"
+        );
+        let (lines, namespaces) = lines_within(SourceAccess::Prune, &WatchedNamespaces::Cluster, &binding);
+        // They are written as a comment above the roles.
+        assert_eq!(namespaces, BTreeSet::new(), "{namespace}");
+        assert!(lines.iter().all(|line| !line.contains("ops")), "{lines:?}");
+    }
+}
+
+#[test]
 fn a_writer_of_cluster_trust_bundles_may_attest_for_their_signer() {
     let bundle = |spec: &str| {
         let all = lines(&format!(

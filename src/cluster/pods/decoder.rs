@@ -1,19 +1,20 @@
 //! From the server's JSON text to the few facts of pods, their workload and its revisions.
 //!
-//! Decoding is total, as in `wire`; what is not looked at (environment, data of revisions) is
-//! skipped and never copied. Of a container's last words only its exit code and reason are
-//! reported: its output may hold anything.
+//! Decoding is total, as in `wire`; what is not looked at, as the environment of a pod, is skipped
+//! and never copied. Of a template its hash is kept. Of a container's last words only its exit code
+//! and reason are reported: its output may hold anything.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, lenient_part};
 use crate::engine::{Readiness, ResourceVersion, Uid, grace_period};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The characters to which messages are cut.
 const MAX_POD_MESSAGE_CHARS: usize = 400;
@@ -69,6 +70,9 @@ pub(super) struct ObjectText<'a> {
     /// The revision number of a `ControllerRevision`.
     #[serde(deserialize_with = "lenient")]
     revision: u64,
+    /// What a `ControllerRevision` makes of its workload.
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -369,6 +373,10 @@ pub(super) struct WorkloadRecord {
     pub(super) desired: u32,
     /// Deployment: pods of its newest ReplicaSet, as its controller counts them.
     pub(super) updated: u32,
+    /// StatefulSet: pods that are available.
+    pub(super) available: u32,
+    /// The hash of its pod template.
+    pub(super) template: Option<ContentHash>,
     /// StatefulSet: the revision that it rolls to.
     pub(super) update_revision: Option<Arc<str>>,
     /// StatefulSet: the revision of its pods below the partition.
@@ -393,6 +401,8 @@ struct WorkloadStatus<'a> {
     desired_number_scheduled: Option<u32>,
     #[serde(deserialize_with = "lenient")]
     updated_replicas: u32,
+    #[serde(deserialize_with = "lenient")]
+    available_replicas: u32,
     #[serde(borrow, deserialize_with = "lenient")]
     update_revision: WireText<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
@@ -412,6 +422,8 @@ impl PodsRecord for WorkloadRecord {
             observed: seen && !spec.paused && head.deletion_timestamp.0.is_empty(),
             desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
             updated: status.updated_replicas,
+            available: status.available_replicas,
+            template: template_hash(parts.spec, "/template"),
             update_revision: non_empty(&status.update_revision),
             current_revision: non_empty(&status.current_revision),
         }
@@ -434,6 +446,8 @@ pub(super) struct RevisionRecord {
     pub(super) available: u32,
     /// ReplicaSet: why it cannot create more.
     pub(super) refused: Option<Arc<str>>,
+    /// `ControllerRevision`: the hash of its pod template.
+    pub(super) template: Option<ContentHash>,
 }
 
 #[derive(Deserialize, Default)]
@@ -467,8 +481,23 @@ impl PodsRecord for RevisionRecord {
             refused: refused
                 .filter(|condition| condition.reason.0 == "FailedCreate")
                 .map(|condition| bounded_text(&condition.message.0)),
+            template: template_hash(parts.data, "/spec/template"),
         }
     }
+}
+
+/// Returns the hash of the pod template at a place of a JSON text, none where there is none. It is
+/// the same in a workload and in the `ControllerRevision` that its controller made of it.
+fn template_hash(text: Option<&RawValue>, place: &str) -> Option<ContentHash> {
+    let mut object: Value = serde_json::from_str(text?.get()).ok()?;
+    let template = object.pointer_mut(place)?.as_object_mut()?;
+    // The data of a revision are a patch that replaces the template.
+    template.remove("$patch");
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|_, value| !value.is_null());
+    }
+    let text = serde_json::to_string(template).ok()?;
+    Some(ContentHash::hash_bytes(text.as_bytes()))
 }
 
 /// Returns the number of a ReplicaSet's revision, in the order in which the controller gives them.

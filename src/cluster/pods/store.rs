@@ -257,8 +257,15 @@ impl WorkloadStore {
     /// Takes over what a list of all revisions has shown, asked for after the generation was
     /// observed.
     pub(super) fn set_revisions(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
+        let template = self.current_workload().and_then(|workload| workload.template);
         let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
-        self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
+        // A `ControllerRevision` has any number that its writer gives it. The controller goes by the
+        // one of the template that the workload has now.
+        let rank = |revision: &RevisionRecord| {
+            (template.is_some() && revision.template == template, revision.number)
+        };
+        let newest = own.max_by_key(rank);
+        self.listed = Some((generation, newest));
     }
 
     /// Returns whether pods are missing, so that the words of the controller matter.
@@ -268,6 +275,29 @@ impl WorkloadStore {
             let there = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
             (there.filter(|seen| !seen.record.has_ended).count() as u32) < workload.desired
         })
+    }
+
+    /// Returns whether pods are missing that the controller would create at once: only a refusal
+    /// keeps it from that.
+    ///
+    /// A StatefulSet may have its pods made one after another, each once all before it are
+    /// available.
+    fn is_creation_overdue(&self) -> bool {
+        let there = || {
+            let own = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
+            own.filter(|seen| !seen.record.has_ended)
+        };
+        let is_serving = || {
+            let available = self.current_workload().map_or(0, |workload| workload.available);
+            available >= there().count() as u32 && there().all(|seen| seen.record.ready == Readiness::Ready)
+        };
+        self.is_short() && (self.controller != PodController::StatefulSet || is_serving())
+    }
+
+    /// Returns whether the controller has created a pod after this time: it goes on.
+    fn has_created_since(&self, since: Instant) -> bool {
+        self.controller != PodController::Deployment
+            && self.pods.objects.values().any(|seen| self.is_own(&seen.record) && seen.history.first > since)
     }
 
     /// Returns all pods, as soon as everything was listed once and the workload is there.
@@ -286,7 +316,8 @@ impl WorkloadStore {
             self.newest.clone_from(&newest);
         }
         let message = self.creation_refusal();
-        self.refused_since = message.as_ref().map(|_| self.refused_since.unwrap_or(now));
+        let refused_since = self.refused_since.filter(|since| !self.has_created_since(*since));
+        self.refused_since = message.as_ref().map(|_| refused_since.unwrap_or(now));
         let creation_failure =
             message.zip(self.refused_since).map(|(message, since)| PodCreationFailure { message, since });
         let rv = self.workload.objects.values().next()?.rv;
@@ -394,12 +425,16 @@ impl WorkloadStore {
     }
 
     /// Returns why pods cannot be created, in the controller's words.
+    ///
+    /// Those of a Deployment are in the status of its ReplicaSet. Other controllers say it in
+    /// Events alone, and many clients may write Events. So these only say why pods are missing that
+    /// should be there by now, as the pods and the workload show.
     fn creation_refusal(&mut self) -> Option<Arc<str>> {
         if self.controller == PodController::Deployment {
             let workload = self.current_workload().filter(|workload| workload.observed)?.clone();
             return self.newest_replica_set(&workload)?.refused;
         }
-        if !self.is_short() {
+        if !self.is_creation_overdue() {
             return None;
         }
         let own = || self.pods.objects.values().filter(|seen| self.is_own(&seen.record));

@@ -417,12 +417,16 @@ impl Reconciler {
             && self.engine.view().can_state(source)
     }
 
-    /// Sends a source what its inventory says of accepted revisions: it does not check before it
-    /// has that.
+    /// Sends a source what its inventory says of the revisions that were accepted and read last.
+    /// Signed commits are not checked before that.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.records.inventories[source];
-        let verification_record =
+        let mut verification_record =
             accepted_revision::verification_anchor(&self.records.namespace, store.inventory.inventory());
+        // A later one says what this process has read itself.
+        if let Some(sent) = &store.verification_record {
+            verification_record.last_read.clone_from(&sent.last_read);
+        }
         let Some(source_task) = self.sources.requests[source]
             .as_ref()
             .filter(|_| store.verification_record.as_ref() != Some(&verification_record))

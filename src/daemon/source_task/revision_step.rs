@@ -15,8 +15,8 @@ use crate::engine::{FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, SourceRead
 use crate::manifest::{KindScopes, ManifestFile};
 use crate::object::{GroupKind, Revision};
 use crate::source::{
-    BlobId, ChangedFile, RenderStep, RenderedChanges, RevisionReader, Snapshot, SnapshotFile, SourceError,
-    SourceObservation,
+    Ancestry, BlobId, ChangedFile, LastReadRevision, RenderStep, RenderedChanges, RevisionReader, Snapshot,
+    SnapshotFile, SourceError, SourceObservation,
 };
 
 /// A snapshot that was reported.
@@ -73,9 +73,9 @@ impl SourceTask {
             }
             Err(error) => {
                 let remembered = self.read_remembered().await.map(read);
-                let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news, also where its place was reached since.
                 let reason: Arc<str> = error.to_string().into();
+                let why: Arc<str> = self.with_age(&reason).into();
                 let known = self.last_error.replace(reason.clone()).is_some_and(|before| before == reason);
                 if remembered.is_some() || !known {
                     events.extend(remembered);
@@ -88,17 +88,23 @@ impl SourceTask {
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
     /// newest.
-    fn with_age(&self, error: &SourceError) -> String {
+    fn with_age(&self, error: &str) -> String {
         match (self.source.current_revision(), self.source.last_reached()) {
             (Some(revision), Some(reached)) => {
                 let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
                 let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
                 format!("{error} (in force: {}, last seen {time})", revision.short_name())
             }
-            (Some(revision), None) => {
+            (Some(revision), None) if self.reported.is_some() => {
                 format!("{error} (in force: {}, not seen since rhumb started)", revision.short_name())
             }
-            (None, _) => error.to_string(),
+            (Some(revision), None) if self.first_record.is_some() => {
+                format!(
+                    "{error} (nothing is applied: {} of this host may be an older revision)",
+                    revision.short_name()
+                )
+            }
+            _ => error.to_owned(),
         }
     }
 
@@ -134,7 +140,33 @@ impl SourceTask {
     /// Reads what an earlier process left, where the first check of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
         let revision = self.source.current_revision().filter(|_| self.reported.is_none()).cloned()?;
+        if !self.is_newest_known(&revision).await {
+            return None;
+        }
         self.read_revision(revision).await.ok()
+    }
+
+    /// Does the same once it is known what was read last, where a check had failed before that.
+    pub(super) async fn read_remembered_late(&mut self) -> Vec<LoopEvent> {
+        let (number, Some(reason)) = (self.settings.source, self.last_error.clone()) else {
+            return Vec::new();
+        };
+        let remembered = self.read_remembered().await;
+        let read = remembered.map(|(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown));
+        let why = self.with_age(&reason).into();
+        read.into_iter().chain([LoopEvent::Unreadable(number, why)]).collect()
+    }
+
+    /// Returns whether no newer revision than this one was read before, as far as the inventory
+    /// records that. The state of this host may be of long ago: another replica served the source
+    /// since, or the state was restored from a backup.
+    async fn is_newest_known(&mut self, revision: &Revision) -> bool {
+        let Some(record) = &self.first_record else { return false };
+        let is_of_same = |last: &&LastReadRevision| self.source.repository() == Some(&*last.repository);
+        let Some(last) = record.last_read.as_ref().filter(is_of_same) else { return true };
+        let (older, newer) = (last.revision.clone(), revision.clone());
+        let ancestry = move |reader: &RevisionReader| reader.ancestry(&older, &newer);
+        matches!(self.source.read_bounded(ancestry).await, Ok(Ancestry::Descends))
     }
 
     async fn read_revision(

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tempfile::TempDir;
 
 mod older_contents;
+mod outage;
 mod renders;
 
 use super::super::manifest_facts::NameInterner;
@@ -72,7 +73,16 @@ impl SourceTaskFixture {
     }
 
     fn with_settings(dir: TempDir, location: &ResolvedLocation, settings: SourceSettings) -> Self {
-        let state = TempDir::new().unwrap();
+        Self::with_state(dir, TempDir::new().unwrap(), location, settings)
+    }
+
+    /// Returns one on a host that has this state.
+    fn with_state(
+        dir: TempDir,
+        state: TempDir,
+        location: &ResolvedLocation,
+        settings: SourceSettings,
+    ) -> Self {
         let source = Source::open_with("test", location, state.path(), settings).unwrap();
         let settings = ReadSettings {
             source: FIRST,

@@ -23,14 +23,19 @@ impl OperationQueue {
 }
 
 impl SourceTask {
-    /// Takes over the recorded accepted revision. The first observation waits for that, and
-    /// another one follows when a person has confirmed something.
+    /// Takes over the recorded revisions. The first observation of signed commits waits for that,
+    /// and another one follows when a person has confirmed something. So does what an earlier
+    /// process left, where the first observation has failed.
     pub(super) async fn record_verification(
         &mut self,
         verification_record: VerificationRecord,
     ) -> Vec<LoopEvent> {
+        let is_first = self.first_record.is_none();
+        self.first_record.get_or_insert_with(|| verification_record.clone());
         if self.source.record_verification(verification_record) {
             self.check_source().await
+        } else if is_first {
+            self.read_remembered_late().await
         } else {
             Vec::new()
         }

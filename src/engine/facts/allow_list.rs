@@ -113,8 +113,10 @@ impl AllowList {
         }
         let kind = id.group_kind();
         match (id.namespace(), scope) {
+            // A namespace that is named means nothing then: a manifest may have been read before
+            // its kind was known, or beside a definition that says otherwise.
+            (_, Some(KindScope::Cluster)) => self.cluster_scoped_violation(&kind, id.name()),
             (Some(namespace), _) => self.namespaced_violation(&kind, namespace),
-            (None, Some(KindScope::Cluster)) => self.cluster_scoped_violation(&kind, id.name()),
             // A kind that is refused in every namespace is refused.
             (None, _) if self.can_allow_kind_itself(&kind, None) => None,
             (None, _) => self.kind_violation(&kind).or_else(|| self.cluster_kind_violation(&kind)),
@@ -464,6 +466,8 @@ mod tests {
         check(&team, ("Thing.example.org", ""), None, None);
         check(&team, ("Thing.example.org", "shop"), None, None);
         check(&team, ("Thing.example.org", "web"), None, Some("`allow.namespaces`"));
+        // A kind without namespaces is written past the one that its manifest names.
+        check(&team, ("Thing.example.org", "shop"), OUTSIDE, Some("`allow.clusterScoped`"));
         let kinds = list(None, Some(&["apps/*"]), ClusterScopeRule::Any);
         check(&kinds, ("Deployment.apps", "shop"), INSIDE, None);
         check(

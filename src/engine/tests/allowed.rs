@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::harness::Harness;
 use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
+use crate::manifest::{KindScope, KindScopes};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Starts a new process, whose source may have only these kinds.
@@ -66,6 +67,26 @@ fn nothing_that_a_source_asks_for_passes_its_list() {
     harness.settle();
     assert_eq!(harness.world.log, []);
     assert!(harness.engine.entry(&a).is_none_or(|entry| entry.targets.is_empty()));
+}
+
+// A definition among the manifests may say of a kind that the server does not have yet that it has
+// namespaces.
+#[test]
+fn an_object_that_names_a_namespace_is_held_against_the_scope_that_the_server_shows_later() {
+    let check = |scope: KindScope, expected: &[AuditEntry]| {
+        let mut harness = Harness::new(3);
+        let (namespaces, cluster_scoped) = (Some(["shop".into()].into()), ClusterScopeRule::None);
+        let list = AllowList { namespaces, cluster_scoped, ..AllowList::default() };
+        harness.engine.sources[FIRST].declared.allow = Arc::new(list);
+        harness.read(reading("r1", &[("a", Some(desired(&config("a"), 1, "a")))]));
+        let mut scopes = KindScopes::new();
+        scopes.insert(GroupKind::new("", "ConfigMap"), scope);
+        harness.handle(Input::Scopes(scopes));
+        harness.settle();
+        assert_eq!(harness.world.log, expected, "{scope:?}");
+    };
+    check(KindScope::Namespaced, &[AuditEntry::Created(config("a"))]);
+    check(KindScope::Cluster, &[]);
 }
 
 #[test]

@@ -50,6 +50,12 @@ pub enum FetchError {
         /// The version that it means now; none where that is not known.
         means: Option<String>,
     },
+    /// A signature is to vouch for the chart, and no lock has its digest.
+    #[error(
+        "the chart {} {} of {} has no digest in rhumb.lock, and its source follows signed commits alone",
+        .0.name, .0.version, .0.repository
+    )]
+    Unlocked(Box<ChartReference>),
     /// The server gives another archive than before, or than is asked for.
     #[error(
         "the chart {} {} of {} has changed: its digest was {expected}, and now is {found}",
@@ -130,6 +136,7 @@ impl FetchError {
             Self::Digest { .. }
             | Self::Malformed { .. }
             | Self::Range { .. }
+            | Self::Unlocked(_)
             | Self::Changed { .. }
             | Self::Unpack { .. } => ErrorClass::Invalid,
             Self::NotFound { .. } => ErrorClass::Source,
@@ -147,6 +154,7 @@ impl FetchError {
             Self::NotAllowed { .. } => "fetch-not-allowed",
             Self::Digest { .. } | Self::Malformed { .. } => "chart-reference",
             Self::Range { .. } => "unpinned-chart",
+            Self::Unlocked(_) => "chart-not-locked",
             Self::Changed { .. } => "chart-changed",
             Self::NotFound { .. } => "chart-not-found",
             Self::Unpack { .. } => "chart-archive",
@@ -166,6 +174,7 @@ impl FetchError {
             | Self::Digest { .. }
             | Self::Malformed { .. }
             | Self::Range { .. }
+            | Self::Unlocked(_)
             | Self::Changed { .. }
             | Self::Unpack { .. } => false,
             // A chart is pushed, a credential renewed, a program installed.
@@ -198,6 +207,7 @@ impl FetchError {
             Self::Range { means: None, .. } => {
                 "write one exact version, or run `rhumb lock` and commit rhumb.lock".to_owned()
             }
+            Self::Unlocked(_) => "add it with `rhumb lock`, and commit the file".to_owned(),
             Self::Changed { .. } => {
                 "find out why it was published anew, and take another version; `rhumb lock --update` takes this one"
                     .to_owned()

@@ -53,10 +53,20 @@ impl fmt::Debug for FetchEnvironment {
     }
 }
 
+/// Indicates whether charts are fetched that no lock has a digest of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnlockedCharts {
+    /// They are: the first digest of each counts.
+    Fetched,
+    /// They are not.
+    Refused,
+}
+
 /// The fetcher of charts of servers: from the store, else by helm.
 #[derive(Debug)]
 pub struct ChartFetcher {
     config: FetchConfig,
+    unlocked: UnlockedCharts,
     store: ChartStore,
     /// The stores of others, whose first digests count too.
     others: Vec<ChartStore>,
@@ -74,8 +84,15 @@ struct FetchPermit<'f> {
 impl ChartFetcher {
     /// Returns one that fetches what a configuration allows, and keeps it in a folder.
     pub fn new(config: FetchConfig, folder: PathBuf, environment: FetchEnvironment) -> Self {
-        let store = ChartStore::new(folder, StoreLimits::default());
-        Self { config, store, others: Vec::new(), environment, fetch_lock: Mutex::default() }
+        let (store, unlocked) = (ChartStore::new(folder, StoreLimits::default()), UnlockedCharts::Fetched);
+        Self { config, unlocked, store, others: Vec::new(), environment, fetch_lock: Mutex::default() }
+    }
+
+    /// Returns one that takes no charts but those that a lock has a digest of. The signature of a
+    /// commit vouches for its locks, and for nothing that a server of charts gives.
+    #[must_use]
+    pub fn with_locked_charts_alone(self) -> Self {
+        Self { unlocked: UnlockedCharts::Refused, ..self }
     }
 
     /// Returns one that heeds the first digests in these folders too.
@@ -107,6 +124,9 @@ impl ChartFetcher {
             let means = self.newest_version(host, repository, name, version).await.ok();
             let (name, version) = (name.clone(), printable(version));
             return Err(FetchError::Range { name, version, means });
+        }
+        if self.unlocked == UnlockedCharts::Refused && wanted_digest == ExpectedDigest::First {
+            return Err(FetchError::Unlocked(Box::new(reference.clone())));
         }
         // One record, however the address is written.
         let named = ChartReference { repository: address.to_string(), ..reference.clone() };
@@ -339,6 +359,33 @@ fn is_chart_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RendererConfig;
+
+    #[tokio::test]
+    async fn beside_signed_commits_the_lock_alone_says_what_a_chart_is() {
+        let folder = tempfile::tempdir().unwrap();
+        // There is no helm: what passes is missed only then.
+        let host = RenderHost::new(&RendererConfig::default(), OsString::new(), folder.path().to_owned());
+        let repository = "https://charts.example.org/stable";
+        let allow = vec![repository.parse().unwrap()];
+        let config = FetchConfig { allow, ..FetchConfig::default() };
+        let [any, locked] = [(); 2].map(|()| {
+            ChartFetcher::new(config.clone(), folder.path().join("charts"), FetchEnvironment::default())
+        });
+        let locked = locked.with_locked_charts_alone();
+        let [repository, name, version] = [repository, "web", "1.2.3"].map(str::to_owned);
+        let chart = ChartReference { repository, name, version };
+        let digest = ChartDigest::of(b"web");
+        for (fetcher, expected, is_refused) in [
+            (&any, ExpectedDigest::First, false),
+            (&any, ExpectedDigest::Pinned(digest), false),
+            (&locked, ExpectedDigest::First, true),
+            (&locked, ExpectedDigest::Pinned(digest), false),
+        ] {
+            let error = fetcher.fetch(&host, &chart, expected).await.unwrap_err();
+            assert_eq!(error.code() == "chart-not-locked", is_refused, "{expected:?}: {error}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_fetch_that_finds_no_place_is_tried_again_later() {

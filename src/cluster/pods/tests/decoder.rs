@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::super::wire::WireDecoder as _;
-use super::super::decoder::{PodRecord, RecordDecoder, bounded_text};
+use super::super::decoder::{PodRecord, RecordDecoder, RevisionRecord, WorkloadRecord, bounded_text};
 use super::super::pod_selector;
 use super::super::warnings::WarningDecoder;
 use crate::engine::{Readiness, Uid};
@@ -51,6 +51,44 @@ fn a_pod_is_read_as_far_as_it_can_be() {
     }
     let decoder: RecordDecoder<PodRecord> = RecordDecoder::new(GroupKind::new("", "Pod"));
     assert!(decoder.decode("{}").is_none() && decoder.decode("[").is_none());
+}
+
+#[test]
+fn a_revision_has_the_template_of_the_workload_that_it_was_made_of() {
+    let metadata = json!({ "name": "web", "namespace": "shop", "uid": "u1" });
+    let template = |image: &str, created: Value| {
+        json!({
+            "metadata": { "labels": { "app": "web" }, "creationTimestamp": created },
+            "spec": { "containers": [{ "name": "web", "image": image }] },
+        })
+    };
+    let of_workload = |template: Value| {
+        let set = json!({ "metadata": metadata, "spec": { "template": template } });
+        let decoder: RecordDecoder<WorkloadRecord> = RecordDecoder::new(GroupKind::new("apps", "DaemonSet"));
+        decoder.decode(&set.to_string()).unwrap().record.template
+    };
+    let of_revision = |mut template: Value| {
+        template["$patch"] = json!("replace");
+        let revision = json!({ "metadata": metadata, "data": { "spec": { "template": template } } });
+        let kind = GroupKind::new("apps", "ControllerRevision");
+        let decoder: RecordDecoder<RevisionRecord> = RecordDecoder::new(kind);
+        decoder.decode(&revision.to_string()).unwrap().record.template
+    };
+    let live = of_workload(template("web:1", json!(null)));
+    assert!(live.is_some());
+    let mut undated = template("web:1", json!(null));
+    undated["metadata"] = json!({ "labels": { "app": "web" } });
+    for (template, expected) in [
+        (template("web:1", json!(null)), true),
+        // Newer servers leave the time out.
+        (undated, true),
+        (template("web:2", json!(null)), false),
+        (template("web:1", json!("2026-01-02T03:04:05Z")), false),
+        (json!({}), false),
+    ] {
+        assert_eq!(of_revision(template.clone()) == live, expected, "{template}");
+    }
+    assert_eq!(of_workload(json!("odd")), None);
 }
 
 #[test]

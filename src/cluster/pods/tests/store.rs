@@ -6,7 +6,7 @@ use super::super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::super::store::{PodController, WorkloadStore};
 use super::super::warnings::WarningEvent;
 use crate::engine::{Readiness, ResourceVersion, Uid, WorkloadPods};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{ContentHash, GroupKind, ObjectId};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -55,6 +55,8 @@ fn workload(generation: i64, observed: bool) -> WorkloadRecord {
         observed,
         desired: 1,
         updated: 0,
+        available: 1,
+        template: None,
         update_revision: Some("new".into()),
         current_revision: Some("old".into()),
     }
@@ -211,6 +213,7 @@ fn revision(name: &str, owner: &str, number: u64, replicas: u32) -> RevisionReco
         replicas,
         available: replicas,
         refused: None,
+        template: None,
     }
 }
 
@@ -229,6 +232,28 @@ fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
     // An answer that comes too late is about an older generation.
     store.set_revisions(1, all());
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
+}
+
+// The pods of all other revisions are evicted in steps.
+#[test]
+fn a_revision_that_somebody_adds_with_a_huge_number_is_not_what_a_daemon_set_rolls_to() {
+    let t = Instant::now();
+    let [wanted, forged] = [b"wanted", b"forged"].map(|text| Some(ContentHash::hash_bytes(text)));
+    let check = |template: Option<ContentHash>, expected: &str| {
+        let mut store = store(PodController::DaemonSet, &[], t);
+        let shown = WorkloadRecord { template, ..workload(1, true) };
+        store.apply_workload(InformerChange::Apply(id("web"), shown));
+        let of = |name: &str, number: u64, template| RevisionRecord {
+            template,
+            ..revision(name, "own", number, 0)
+        };
+        store.set_revisions(1, vec![of("forged", u64::MAX, forged), of("b", 3, wanted), of("a", 2, None)]);
+        assert_eq!(store.view(t).unwrap().newest.as_deref(), Some(expected), "{template:?}");
+    };
+    check(wanted, "b");
+    // Where none has the template, the number decides.
+    check(None, "forged");
+    check(Some(ContentHash::hash_bytes(b"other")), "forged");
 }
 
 #[test]
@@ -331,14 +356,12 @@ fn an_event_of_the_future_is_over_once_a_pod_comes() {
     };
     store.apply_warning(InformerChange::Apply(id("w"), forged), t, NOW);
     assert!(store.view(t).unwrap().creation_failure.is_some());
-    let later = PodRecord { created: NOW + 1, ..pod("own", "new") };
+    let later = PodRecord { created: NOW + 1, ..ready("noon", 0) };
     assert_eq!(set(&mut store, &[("web-0", later)], t + SECOND).creation_failure, None);
 }
 
-#[test]
-fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
-    let t = Instant::now();
-    let warning = |about: &str, reason: &str, at: i64| WarningEvent {
+fn failed_creation(about: &str, reason: &str, at: i64) -> WarningEvent {
+    WarningEvent {
         about: uid(about),
         whose: "StatefulSet web".into(),
         reason: reason.into(),
@@ -346,7 +369,55 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         at,
         count: 1,
         own: false,
+    }
+}
+
+// Whoever may write Events of a namespace may say this of any workload in it.
+#[test]
+fn an_event_is_no_refusal_while_the_controller_has_a_reason_of_its_own_to_wait() {
+    let t = Instant::now();
+    let check = |controller: PodController, first: PodRecord, available: u32, expected: bool| {
+        let mut store = store(controller, &[("web-0", first.clone())], t);
+        let missing = WorkloadRecord { desired: 3, available, ..workload(1, true) };
+        store.apply_workload(InformerChange::Apply(id("web"), missing));
+        let event = failed_creation("own", "FailedCreate", NOW);
+        store.apply_warning(InformerChange::Apply(id("w"), event), t, NOW);
+        let refused = store.view(t).unwrap().creation_failure.is_some();
+        assert_eq!(refused, expected, "{first:?}, {available} available");
     };
+    check(PodController::StatefulSet, ready("noon", 0), 1, true);
+    // The next pod is made once this one is Ready, and has been for `minReadySeconds`.
+    check(PodController::StatefulSet, pod("own", "new"), 0, false);
+    check(PodController::StatefulSet, pod("own", "new"), 1, false);
+    check(PodController::StatefulSet, ready("noon", 0), 0, false);
+    // Pods of a DaemonSet wait for no others.
+    check(PodController::DaemonSet, pod("own", "new"), 0, true);
+}
+
+#[test]
+fn a_refusal_begins_anew_with_each_pod_that_is_created_all_the_same() {
+    let t = Instant::now();
+    let first = ("web-0", pod("own", "new"));
+    let mut store = store(PodController::DaemonSet, std::slice::from_ref(&first), t);
+    let missing = WorkloadRecord { desired: 9, ..workload(1, true) };
+    store.apply_workload(InformerChange::Apply(id("web"), missing));
+    let mut refused_since = |pods: &[(&str, PodRecord)], now: Instant| {
+        // Somebody writes the same Event again and again.
+        let event = failed_creation("own", "FailedCreate", NOW);
+        store.apply_warning(InformerChange::Apply(id("w"), event), now, NOW);
+        set(&mut store, pods, now).creation_failure.map(|refused| refused.since)
+    };
+    assert_eq!(refused_since(&[], t), Some(t));
+    assert_eq!(refused_since(&[], t + SECOND), Some(t));
+    let second = ("web-1", PodRecord { uid: uid("p1"), ..pod("own", "new") });
+    let later = t + SECOND * 2;
+    assert_eq!(refused_since(&[second], later), Some(later));
+    assert_eq!(refused_since(&[], later + SECOND), Some(later));
+}
+
+#[test]
+fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
+    let (t, warning) = (Instant::now(), failed_creation);
     let check = |pods: &[(&str, PodRecord)], warnings: &[WarningEvent], expected: Option<&str>| {
         let mut store = store(PodController::StatefulSet, pods, t);
         let missing = WorkloadRecord { desired: 2, ..workload(1, true) };
@@ -361,7 +432,7 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         let message = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
         assert_eq!(message.as_deref(), expected);
     };
-    let one = [("web-0", pod("own", "new"))];
+    let one = [("web-0", ready("noon", 0))];
     let two = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), ..pod("own", "new") })];
     check(&one, &[], None);
     check(&one, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
