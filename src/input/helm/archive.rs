@@ -75,15 +75,40 @@ pub(super) fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>)
 }
 
 /// Writes an archive anew with other texts; none where none of them is another one. Of the rest
-/// helm reads regular files alone.
+/// helm reads regular files alone. `unpackable` are the bytes that may come out of it and of further
+/// ones; those of this one are taken off.
 ///
 /// # Errors
 /// Fails where it is no archive, or is too large.
 pub(super) fn rewrite_archive(
     archive: &[u8],
+    unpackable: &mut u64,
     rewrite: impl Fn(&str, &[u8]) -> Option<String>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut tar = Archive::new(MultiGzDecoder::new(archive).take(MAX_UNPACKED_BYTES));
+    let most = MAX_UNPACKED_BYTES.min(*unpackable);
+    let mut unpacked = MultiGzDecoder::new(archive).take(most);
+    let read = read_rewritten(&mut unpacked, rewrite);
+    let left = unpacked.limit();
+    *unpackable = unpackable.saturating_sub(most.saturating_sub(left));
+    let (files, is_other) = read?;
+    // What ends at the bound may go on behind it.
+    if left == 0 {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    if !is_other {
+        return Ok(None);
+    }
+    write_archive(files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice()))).map(Some)
+}
+
+/// The files of an archive by their paths, and whether one of them has another text.
+type RewrittenFiles = (Vec<(String, Vec<u8>)>, bool);
+
+fn read_rewritten(
+    unpacked: impl io::Read,
+    rewrite: impl Fn(&str, &[u8]) -> Option<String>,
+) -> io::Result<RewrittenFiles> {
+    let mut tar = Archive::new(unpacked);
     let (mut files, mut is_other) = (Vec::new(), false);
     for entry in tar.entries()? {
         let mut entry = entry?;
@@ -98,10 +123,7 @@ pub(super) fn rewrite_archive(
         }
         files.push((path, bytes));
     }
-    if !is_other {
-        return Ok(None);
-    }
-    write_archive(files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice()))).map(Some)
+    Ok((files, is_other))
 }
 
 #[cfg(test)]
@@ -114,12 +136,27 @@ mod tests {
         let files = || [("a/Chart.yaml".to_owned(), &b"name: a"[..]), (long.clone(), &b"b"[..])].into_iter();
         let archive = write_archive(files()).unwrap();
         assert_eq!(archive, write_archive(files()).unwrap());
-        assert_eq!(rewrite_archive(&archive, |_, _| None).unwrap(), None);
-        let other = rewrite_archive(&archive, |path, bytes| {
+        let left = &mut (64 << 20);
+        assert_eq!(rewrite_archive(&archive, left, |_, _| None).unwrap(), None);
+        let other = rewrite_archive(&archive, left, |path, bytes| {
             (path == long).then(|| String::from_utf8_lossy(bytes).replace('b', "c"))
         });
         let expected = [("a/Chart.yaml".to_owned(), &b"name: a"[..]), (long.clone(), &b"c"[..])];
         assert_eq!(other.unwrap(), Some(write_archive(expected.into_iter()).unwrap()));
-        assert!(rewrite_archive(b"none", |_, _| None).is_err());
+        assert!(rewrite_archive(b"none", left, |_, _| None).is_err());
+    }
+
+    #[test]
+    fn several_archives_together_give_no_more_than_they_may() {
+        let zeros = vec![0; 1 << 20];
+        let archive = write_archive([("a/b".to_owned(), &*zeros)].into_iter()).unwrap();
+        let rewrite = |left: &mut u64| rewrite_archive(&archive, left, |_, _| Some("c".to_owned()));
+        let mut left = 5 << 19;
+        assert!(rewrite(&mut left).unwrap().is_some());
+        assert!(rewrite(&mut left).unwrap().is_some());
+        assert!((1..1 << 19).contains(&left), "{left}");
+        assert!(rewrite(&mut left).is_err());
+        assert_eq!(left, 0);
+        assert!(rewrite(&mut left).is_err());
     }
 }
