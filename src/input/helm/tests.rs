@@ -298,6 +298,19 @@ fn an_archive_is_of_the_chart_that_its_name_says() {
 }
 
 #[test]
+fn a_path_that_is_too_long_to_be_written_is_refused_by_name() {
+    let deep = |levels: usize| {
+        let folders = vec!["d".repeat(100); levels].join("/");
+        findings(&closure(&web().file(&format!("apps/web/files/{folders}/x"), "")))
+    };
+    assert_eq!(deep(29), [""; 0]);
+    let found = deep(30);
+    let words = "this chart has a path of more than 3000 bytes";
+    assert!(found[0].starts_with("too-large apps/web/files/ddd") && found[0].ends_with(words), "{found:?}");
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
 fn a_chart_may_be_made_of_a_thousand_others() {
     let names = |count: usize| (0..count).map(|number| format!("- name: a{number}\n")).collect::<String>();
     let first =

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::input::kustomize::{Closure, ClosureFile};
+use crate::input::kustomize::{Closure, ClosureFile, printable};
 use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
@@ -21,6 +21,8 @@ use super::schema::{self, SCHEMA_FILE};
 pub(crate) const PARTS_FOLDER: &str = "charts";
 /// Levels of folders in a chart.
 const MAX_TRACED_DEPTH: usize = 64;
+/// Bytes of the path of a file. The system takes 4,096, with the folder that it is written to.
+const MAX_TRACED_PATH_BYTES: usize = 3_000;
 /// Diagnostics of one chart that are kept: more would only repeat what is wrong.
 const MAX_DIAGNOSTICS: usize = 100;
 /// Charts that one chart may be made of. Each is looked for among all that are there.
@@ -288,6 +290,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
     fn add(&mut self, path: &str, source: &Arc<str>, file: TreeFile) {
         if self.found.closure.files.contains_key(path) {
             return;
+        }
+        if path.len() > MAX_TRACED_PATH_BYTES {
+            let size_text = format!("a path of more than {MAX_TRACED_PATH_BYTES} bytes");
+            return self.found.refuse(refusal::too_much(&printable(path), &size_text));
         }
         self.bytes += file.size;
         if file.size > self.limits.file {
