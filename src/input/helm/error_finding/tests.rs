@@ -173,6 +173,28 @@ fn what_helm_does_not_take_of_the_files_of_a_chart_is_shown() {
     );
 }
 
+#[test]
+fn the_words_of_yaml_and_go_on_a_text_are_shown_without_what_they_quote() {
+    let check = |output: &str, expected: &str| assert_eq!(found(output).1, expected, "{output}");
+    let yaml = "Error: YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: ";
+    let made = "YAML parse error: error converting YAML to JSON: ";
+    check(
+        &format!("{yaml}control characters are not allowed"),
+        &format!("{made}control characters are not allowed"),
+    );
+    check(
+        &format!("{yaml}line 4: found a tab character that violates indentation"),
+        &format!("{made}line 4 of what it makes: found a tab character that violates indentation"),
+    );
+    check(
+        &format!("{yaml}unknown anchor 'canary' referenced"),
+        &format!("{made}unknown anchor … referenced"),
+    );
+    let parse = "Error: parse error at (web/templates/a.yaml:2): ";
+    check(&format!("{parse}unterminated quoted string"), "parse error: unterminated quoted string");
+    check(&format!("{parse}bad character U+0024 canary"), "parse error: bad character … …");
+}
+
 // A chart can say the words of helm on versions and schemas too.
 #[test]
 fn no_value_is_shown_in_words_on_versions_and_schemas() {
