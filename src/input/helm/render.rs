@@ -13,6 +13,7 @@ use crate::source::SourceError;
 use super::chart::CHART_FILE;
 use super::closure::{ChartClosure, ChartValues};
 use super::command::{ChartFolders, command};
+use super::definitions::first_definitions;
 use super::error_finding::{self, TemplateTexts};
 use super::generated;
 use super::hooks;
@@ -97,10 +98,11 @@ pub async fn render_chart<T: FileTree>(
     files: &T,
 ) -> Result<ChartRender, ChartError> {
     let printed = print_chart(host, chart, options, files).await?;
-    let (mut objects, notices) =
-        hooks::translate(printed.objects, &options.release, &options.namespace, options.objects)
+    let (objects, repeated) = first_definitions(printed.objects);
+    let (mut objects, of_hooks) =
+        hooks::translate(objects, &options.release, &options.namespace, options.objects)
             .map_err(|findings| ChartError::Refused { findings })?;
-    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(notices).collect();
+    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(repeated).chain(of_hooks).collect();
     if options.objects == UnnamedNamespace::Release {
         name_namespace(&mut objects, &options.namespace);
     }
