@@ -13,10 +13,11 @@ use crate::input::tree::FileTree;
 use crate::source::SourceError;
 
 use super::closure::ChartClosure;
+use super::trace::PARTS_FOLDER;
 
 /// The end of the name of a chart in an archive.
 pub(super) const ARCHIVE_SUFFIX: &str = ".tgz";
-/// The bytes of all that is in an archive which is written anew.
+/// The bytes of all that is in an archive which is read.
 const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
 /// The reason for which a fetched chart was not packed.
@@ -74,26 +75,29 @@ pub(super) fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>)
     tar.into_inner()?.finish()
 }
 
-/// Writes an archive anew with other texts; none where none of them is another one. Of the rest
-/// helm reads regular files alone. `unpackable` are the bytes that may come out of it and of further
-/// ones; those of this one are taken off.
+/// Returns whether helm may take a file for an archive with a chart. Of any other nothing is
+/// unpacked.
+pub(super) fn is_chart_archive(name: &str) -> bool {
+    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+    file.ends_with(ARCHIVE_SUFFIX)
+        && !file.starts_with(['_', '.'])
+        && folder.rsplit('/').next() == Some(PARTS_FOLDER)
+}
+
+/// Writes an archive anew with other texts; none where none of them is another one.
 ///
 /// # Errors
-/// Fails where it is no archive, or is too large.
+/// As [`read_archive`].
 pub(super) fn rewrite_archive(
     archive: &[u8],
     unpackable: &mut u64,
     rewrite: impl Fn(&str, &[u8]) -> Option<String>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let most = MAX_UNPACKED_BYTES.min(*unpackable);
-    let mut unpacked = MultiGzDecoder::new(archive).take(most);
-    let read = read_rewritten(&mut unpacked, rewrite);
-    let left = unpacked.limit();
-    *unpackable = unpackable.saturating_sub(most.saturating_sub(left));
-    let (files, is_other) = read?;
-    // What ends at the bound may go on behind it.
-    if left == 0 {
-        return Err(io::ErrorKind::FileTooLarge.into());
+    let (mut files, mut is_other) = (read_archive(archive, unpackable)?, false);
+    for (path, bytes) in &mut files {
+        if let Some(other) = rewrite(path, bytes) {
+            (*bytes, is_other) = (other.into_bytes(), true);
+        }
     }
     if !is_other {
         return Ok(None);
@@ -101,15 +105,24 @@ pub(super) fn rewrite_archive(
     write_archive(files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice()))).map(Some)
 }
 
-/// The files of an archive by their paths, and whether one of them has another text.
-type RewrittenFiles = (Vec<(String, Vec<u8>)>, bool);
+/// Returns the regular files of an archive, by their paths: of the rest helm reads nothing.
+/// `unpackable` are the bytes that may come out of it and of further ones; those of this one are
+/// taken off.
+///
+/// # Errors
+/// Fails where it is no archive, or is too large.
+pub(super) fn read_archive(archive: &[u8], unpackable: &mut u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let most = MAX_UNPACKED_BYTES.min(*unpackable);
+    let mut unpacked = MultiGzDecoder::new(archive).take(most);
+    let files = read_files(&mut unpacked);
+    let left = unpacked.limit();
+    *unpackable = unpackable.saturating_sub(most.saturating_sub(left));
+    // What ends at the bound may go on behind it.
+    if left == 0 { Err(io::ErrorKind::FileTooLarge.into()) } else { files }
+}
 
-fn read_rewritten(
-    unpacked: impl io::Read,
-    rewrite: impl Fn(&str, &[u8]) -> Option<String>,
-) -> io::Result<RewrittenFiles> {
-    let mut tar = Archive::new(unpacked);
-    let (mut files, mut is_other) = (Vec::new(), false);
+fn read_files(unpacked: impl io::Read) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let (mut tar, mut files) = (Archive::new(unpacked), Vec::new());
     for entry in tar.entries()? {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
@@ -118,12 +131,9 @@ fn read_rewritten(
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes)?;
-        if let Some(other) = rewrite(&path, &bytes) {
-            (bytes, is_other) = (other.into_bytes(), true);
-        }
         files.push((path, bytes));
     }
-    Ok((files, is_other))
+    Ok(files)
 }
 
 #[cfg(test)]

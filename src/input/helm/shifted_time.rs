@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::archive::{ARCHIVE_SUFFIX, rewrite_archive};
+use super::archive::{is_chart_archive, rewrite_archive};
 use super::closure::{ChartClosure, ChartValues};
-use super::trace::PARTS_FOLDER;
 
 /// The call in the place of `now`: it is 39 years ago, and has no quotes, so it fits into any text.
 /// The year, month, day, weekday, hour, minute, second and their parts are all other ones.
@@ -111,15 +110,6 @@ pub(super) fn restore_texts(value: &mut Value) {
         Value::Object(members) => members.values_mut().for_each(restore_texts),
         _ => {}
     }
-}
-
-/// Returns whether helm may take a file for an archive with a chart. Of any other nothing is
-/// unpacked.
-fn is_chart_archive(name: &str) -> bool {
-    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
-    file.ends_with(ARCHIVE_SUFFIX)
-        && !file.starts_with(['_', '.'])
-        && folder.rsplit('/').next() == Some(PARTS_FOLDER)
 }
 
 /// Returns how functions are called in a file; none where it is no text that helm renders.
