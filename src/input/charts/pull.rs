@@ -217,8 +217,8 @@ impl<'a> HelmPull<'a> {
     }
 }
 
-/// Returns the error of a helm that came to its end by a limit, and not to an error of its own: what
-/// Go says then is of no use.
+/// Returns the error of a helm that a limit ended, and no error of its own. The words of Go say
+/// nothing then.
 fn limit_error(run: &RunOutput) -> Option<FetchError> {
     if run.stderr.lines().any(|line| line.starts_with("Error:")) {
         return None;

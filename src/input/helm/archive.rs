@@ -117,7 +117,7 @@ pub(super) fn read_archive(archive: &[u8], unpackable: &mut u64) -> io::Result<V
     let files = read_files(&mut unpacked);
     let left = unpacked.limit();
     *unpackable = unpackable.saturating_sub(most.saturating_sub(left));
-    // What ends at the bound may go on behind it.
+    // An archive that ends at the bound may go on behind it.
     if left == 0 { Err(io::ErrorKind::FileTooLarge.into()) } else { files }
 }
 

@@ -22,7 +22,7 @@ const MAX_ERROR_PARTS: usize = 200;
 const MAX_SHOWN_PARTS: usize = 8;
 /// Places that are looked for in one line.
 const MAX_ERROR_POSITIONS: usize = 1_000;
-/// A line of more bytes is looked at from both ends: templates that call each other without an end
+/// A line of more bytes is looked at from both ends. Templates that call each other without an end
 /// make it so long, and the reason comes last.
 const MAX_ERROR_LINE_BYTES: usize = 16 << 10;
 /// The bytes of each end of such a line.

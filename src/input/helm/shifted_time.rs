@@ -20,7 +20,7 @@ use super::closure::{ChartClosure, ChartValues};
 const SHIFTED_NOW: &str = "((now).Add -1234596690123456789)";
 /// The function in the place of `ago`, which has the same argument and never the same answer.
 const SHIFTED_AGO: &str = "htmlDate";
-/// Bytes of all that comes out of the archives of one tree. What is in further ones stays as it is.
+/// Bytes of all that comes out of the archives of one tree. Further ones stay as they are.
 const MAX_UNPACKED_TREE_BYTES: u64 = 256 << 20;
 
 /// Files of a render's tree that have another text for now.
