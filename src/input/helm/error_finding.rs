@@ -26,7 +26,7 @@ const MAX_ERROR_POSITIONS: usize = 1_000;
 /// make it so long, and the reason comes last.
 const MAX_ERROR_LINE_BYTES: usize = 16 << 10;
 /// The bytes of each end of such a line.
-const ERROR_LINE_END_BYTES: usize = 1 << 10;
+const ERROR_LINE_END_BYTES: usize = 768;
 /// Bytes of templates and schemas whose text may be shown. Large public charts have 5 MB in all.
 const MAX_COMPARED_TEXT_BYTES: usize = 8 << 20;
 
