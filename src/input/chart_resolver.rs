@@ -23,6 +23,8 @@ use crate::source::SourceError;
 
 /// Charts of servers that one root may use.
 const MAX_SERVER_CHARTS: usize = 100;
+/// Bytes of all files of these, after which no further one is taken. Large public charts have 5 MB.
+const MAX_SERVER_CHART_BYTES: u64 = 256 << 20;
 /// The range that a missing version means.
 const ANY_VERSION: &str = "*";
 /// The rounds in which one chart is found. Each begins with the charts that the one before missed.
@@ -61,6 +63,8 @@ pub(super) struct ChartResolver<'a, T> {
     policy: PinPolicy,
     lock: RootLockState,
     known: HashMap<ChartReference, Option<FetchedChart>>,
+    /// The bytes of their files that may still come.
+    bytes_left: u64,
     laid: BTreeMap<String, ChartDigest>,
     /// The archive that helm gets of each chart that another one is made of, by its folder.
     archives: BTreeMap<String, String>,
@@ -80,6 +84,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             policy,
             lock: RootLockState::Unread,
             known: HashMap::new(),
+            bytes_left: MAX_SERVER_CHART_BYTES,
             laid: BTreeMap::new(),
             archives: BTreeMap::new(),
             charts: SuppliedCharts::default(),
@@ -224,7 +229,11 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         };
         if !self.known.contains_key(&reference) {
             let fetched = match self.supply_of(&reference, pin.as_ref()) {
-                Ok(fetched) => Some(fetched),
+                Ok(fetched) => {
+                    let bytes: u64 = fetched.files.iter().map(|file| file.content.len() as u64).sum();
+                    self.bytes_left = self.bytes_left.saturating_sub(bytes);
+                    Some(fetched)
+                }
                 Err(error) => {
                     self.fail(error, at);
                     None
@@ -251,12 +260,13 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
         pin: Option<&ChartDigest>,
     ) -> Result<FetchedChart, SupplyError> {
         if self.known.len() >= MAX_SERVER_CHARTS {
-            return Err(SupplyError {
-                code: "too-large",
-                message: format!("this root uses more than {MAX_SERVER_CHARTS} charts of servers"),
-                hint: "split it into several roots".to_owned(),
-                duration: FailureDuration::Permanent,
-            });
+            let message = format!("this root uses more than {MAX_SERVER_CHARTS} charts of servers");
+            return Err(too_large(message));
+        }
+        if self.bytes_left == 0 {
+            return Err(too_large(
+                "the charts of servers that this root uses are too large together".to_owned(),
+            ));
         }
         let expected = match (pin, self.policy) {
             (Some(pin), _) => ExpectedDigest::Pinned(*pin),
@@ -354,6 +364,11 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             FailureDuration::Permanent => self.refusals.push(found),
         }
     }
+}
+
+fn too_large(message: String) -> SupplyError {
+    let hint = "split it into several roots".to_owned();
+    SupplyError { code: "too-large", message, hint, duration: FailureDuration::Permanent }
 }
 
 fn unread_folder_finding(name: &str, at: ChartRequestSite<'_>) -> Diagnostic {

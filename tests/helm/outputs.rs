@@ -76,6 +76,44 @@ fn links_inside_the_repository_give_what_helm_prints_of_them() {
     );
 }
 
+/// Renders a chart with definitions under two aliases: helm prints these twice, and installs each
+/// once.
+#[test]
+fn a_definition_that_several_charts_bring_is_one_object() {
+    let text = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n\
+                - {name: zones, version: 1.0.0, alias: one}\n- {name: zones, version: 1.0.0, alias: two}\n";
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                      metadata: {name: zones.example.com}\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Chart.Name }}}\n";
+    let chart = Chart::of(
+        &[
+            ("web/Chart.yaml", text),
+            ("web/charts/zones/Chart.yaml", "apiVersion: v2\nname: zones\nversion: 1.0.0\n"),
+            ("web/charts/zones/crds/zones.yaml", definition),
+            ("web/charts/zones/templates/map.yaml", map),
+        ],
+        &[],
+    );
+    let printed = assert_as_bare(&chart, &options());
+    assert_eq!(printed.iter().filter(|body| body["kind"] == "CustomResourceDefinition").count(), 2);
+    let rendered = chart.render(&options()).unwrap();
+    let shown: Vec<String> = rendered
+        .objects
+        .iter()
+        .map(|object| {
+            format!("{} {}", object.body["metadata"]["name"].as_str().unwrap(), object.origin.places[0])
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "zones.example.com web/charts/zones/crds/zones.yaml:1",
+            "one web/charts/zones/templates/map.yaml",
+            "two web/charts/zones/templates/map.yaml",
+        ]
+    );
+}
+
 #[test]
 fn numbers_in_a_chart_are_the_texts_that_helm_makes_of_them() {
     let template =

@@ -396,7 +396,7 @@ mod tests {
             queue: [Some((3, 17)), None].map(queued).into(),
             tallies: vec![tally(&role, moment)],
             starts: vec![RolloutStart {
-                id: role.clone(),
+                id: role,
                 inventory_id: "a-v1".into(),
                 at: moment,
                 clock: "c1".into(),
@@ -411,6 +411,11 @@ mod tests {
         assert_eq!(RolloutLedger::parse(&ledger.text(&seals).unwrap(), &seals).unwrap(), ledger);
         assert_eq!(RolloutLedger::parse("{}", &seals).unwrap(), RolloutLedger::default());
         assert!(RolloutLedger::parse("claims", &seals).is_err());
+    }
+
+    #[test]
+    fn an_object_is_read_as_it_is_written() {
+        let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
         assert_eq!(parse_object_word(&object_word(&role)), Some(role));
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");

@@ -47,6 +47,26 @@ fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced
 }
 
 #[test]
+fn charts_that_are_too_large_together_are_refused() {
+    let other = "- {name: common, version: v2.0.0, repository: 'oci://example.org/charts'}\n";
+    let tree = web(&format!("{REDIS}{other}"));
+    let found = |bytes: u64| {
+        let supply = servers();
+        let mut resolver = ChartResolver::new(&tree, "apps/web", &supply, PinPolicy::Strict);
+        resolver.bytes_left = bytes;
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        let mut closure = resolver.find_chart_closure("apps/web", "apps", &options).unwrap().closure;
+        resolver.into_charts(&mut closure);
+        let found = closure.diagnostics.iter();
+        found.map(|found| format!("{} {}: {}", found.code, found.origin, found.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(1_000), [""; 0]);
+    let words = "the charts of servers that this root uses are too large together";
+    assert_eq!(found(10), [format!("too-large apps/web/Chart.yaml:6: {words}")]);
+}
+
+#[test]
 fn a_chart_that_is_missing_is_laid_beside_the_others() {
     let tree = web(&format!("{REDIS}- {{name: local, version: 1.0.0}}\n"))
         .file("apps/web/charts/local/Chart.yaml", "apiVersion: v2\nname: local\nversion: 1.0.0\n");

@@ -4,7 +4,7 @@ use super::reference::{ChartDigest, ChartReference};
 use super::store::StoreError;
 use super::unpack::UnpackError;
 use crate::config::FetchSetting;
-use crate::input::sandbox::{ProgramError, SandboxError};
+use crate::input::sandbox::{ProgramError, SandboxError, SandboxPart};
 use crate::object::{DiagnosticCode, ErrorClass};
 
 /// The reason for which a chart was not fetched. Nothing of a credential is in it.
@@ -222,6 +222,9 @@ impl FetchError {
                 "write `USER:PASSWORD` into the file, in one line, and let rhumb read it".to_owned()
             }
             Self::Store(_) => "remove the file: it is fetched again".to_owned(),
+            Self::Sandbox(error) if error.part().is_some_and(SandboxPart::is_limit) => {
+                "the server is too slow, or gives more than helm may take; it is tried again".to_owned()
+            }
             Self::Program(_) | Self::Sandbox(_) => {
                 "`rhumb check` says what is missing on this host".to_owned()
             }
@@ -246,4 +249,28 @@ fn allowing_line(setting: FetchSetting, repository: &str) -> String {
 
 fn meaning(version: Option<&str>) -> String {
     version.map(|version| format!(", which means {version} now")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_ends_helm_is_no_fault_of_this_host() {
+        #[track_caller]
+        fn check(error: SandboxError, expected: &str) {
+            let hint = FetchError::Sandbox(error).hint();
+            assert!(hint.contains(expected), "{hint}");
+        }
+        let program = || "helm".to_owned();
+        let stopped = |part| SandboxError::Stopped { program: program(), part, stderr: String::new() };
+        check(stopped(SandboxPart::Memory), "the server ");
+        check(stopped(SandboxPart::SystemCalls), "`rhumb check`");
+        check(SandboxError::Deadline { program: program(), deadline: Duration::from_mins(2) }, "the server ");
+        let error = io::ErrorKind::NotFound.into();
+        check(SandboxError::NotStarted { program: program(), error }, "`rhumb check`");
+    }
 }

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
@@ -11,6 +12,7 @@ use super::error::FetchError;
 use super::login::HostLogin;
 use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart};
+use super::slow_servers::SlowServers;
 use super::store::{ChartStore, OverwritePolicy, StoreLimits};
 use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
 use super::version::{is_digest_reference, is_exact};
@@ -73,6 +75,7 @@ pub struct ChartFetcher {
     environment: FetchEnvironment,
     /// Held by the one fetch of this fetcher that goes on.
     fetch_lock: Mutex<()>,
+    slow_servers: std::sync::Mutex<SlowServers>,
 }
 
 /// The place of a fetch among those of its fetcher and of the process.
@@ -84,8 +87,10 @@ struct FetchPermit<'f> {
 impl ChartFetcher {
     /// Returns one that fetches what a configuration allows, and keeps it in a folder.
     pub fn new(config: FetchConfig, folder: PathBuf, environment: FetchEnvironment) -> Self {
-        let (store, unlocked) = (ChartStore::new(folder, StoreLimits::default()), UnlockedCharts::Fetched);
-        Self { config, unlocked, store, others: Vec::new(), environment, fetch_lock: Mutex::default() }
+        let store = ChartStore::new(folder, StoreLimits::default());
+        let (fetch_lock, slow_servers) = (Mutex::default(), std::sync::Mutex::default());
+        let unlocked = UnlockedCharts::Fetched;
+        Self { config, unlocked, store, others: Vec::new(), environment, fetch_lock, slow_servers }
     }
 
     /// Returns one that takes no charts but those that a lock has a digest of. The signature of a
@@ -134,14 +139,16 @@ impl ChartFetcher {
         if let Some(chart) = stored(self.expected_digest(&named, wanted_digest)?)? {
             return Ok(FetchedChart { reference: reference.clone(), ..chart });
         }
+        let pulled = PulledChart { address: &address, name, version };
+        self.refuse_slow(pulled)?;
         let _turn = self.acquire_permit(&address, name).await?;
         // Somebody else may have fetched it meanwhile.
         let expected = self.expected_digest(&named, wanted_digest)?;
         let chart = if let Some(chart) = stored(expected)? {
             chart
         } else {
-            let pulled = PulledChart { address: &address, name, version };
-            let archive = self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE_BYTES).await?;
+            let pull = async || self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE_BYTES).await;
+            let archive = self.note_slowness(pulled, pull).await?;
             self.accept(&named, &archive, expected, wanted_digest)?
         };
         Ok(FetchedChart { reference: reference.clone(), ..chart })
@@ -159,14 +166,44 @@ impl ChartFetcher {
         constraint: &str,
     ) -> Result<String, FetchError> {
         let address = self.allowed_address(repository, name, constraint)?;
-        let _turn = self.acquire_permit(&address, name).await?;
         let pulled = PulledChart { address: &address, name, version: constraint };
-        let version = self.helm_pull(host, pulled).await?.newest_version().await?;
+        self.refuse_slow(pulled)?;
+        let _turn = self.acquire_permit(&address, name).await?;
+        let pull = async || self.helm_pull(host, pulled).await?.newest_version().await;
+        let version = self.note_slowness(pulled, pull).await?;
         if is_exact(&version) {
             return Ok(version);
         }
         let reason = "the server gives it as the newest in the range, and it is not one exact version";
         Err(FetchError::Malformed { subject: "the version", text: printable(&version), reason })
+    }
+
+    /// Refuses a fetch that would wait as another one did in vain.
+    fn refuse_slow(&self, chart: PulledChart<'_>) -> Result<(), FetchError> {
+        let servers = self.slow_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !servers.is_left_alone(chart, Instant::now()) {
+            return Ok(());
+        }
+        Err(FetchError::Network {
+            repository: chart.address.to_string(),
+            name: chart.name.to_owned(),
+            message: "the server did not answer in time, and is not asked again at once".to_owned(),
+        })
+    }
+
+    /// Asks a server, and remembers one that was waited for in vain.
+    async fn note_slowness<T>(
+        &self,
+        chart: PulledChart<'_>,
+        pull: impl AsyncFnOnce() -> Result<T, FetchError>,
+    ) -> Result<T, FetchError> {
+        let start = Instant::now();
+        let pulled = pull().await;
+        if pulled.as_ref().is_err_and(FetchError::is_transient) {
+            let mut servers = self.slow_servers.lock().unwrap_or_else(PoisonError::into_inner);
+            servers.note_failure(chart, start, Instant::now());
+        }
+        pulled
     }
 
     /// Waits until a fetch may go on.
@@ -384,6 +421,29 @@ mod tests {
         ] {
             let error = fetcher.fetch(&host, &chart, expected).await.unwrap_err();
             assert_eq!(error.code() == "chart-not-locked", is_refused, "{expected:?}: {error}");
+        }
+    }
+
+    // A root may name a hundred charts of a server that never answers.
+    #[tokio::test]
+    async fn a_server_that_was_waited_for_in_vain_is_not_asked_for_the_next_chart() {
+        let address: ChartAddress = "https://charts.example.org/stable".parse().unwrap();
+        let config = FetchConfig { allow: vec![address.clone()], ..FetchConfig::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let fetcher = ChartFetcher::new(config, folder.path().to_owned(), FetchEnvironment::default());
+        let chart = |name| PulledChart { address: &address, name, version: "1.0.0" };
+        assert!(fetcher.refuse_slow(chart("web")).is_ok());
+        let start = Instant::now();
+        let end = start + Duration::from_mins(2);
+        fetcher.slow_servers.lock().unwrap().note_failure(chart("redis"), start, end);
+        // A fetch that began would miss helm.
+        let host = RenderHost::new(&RendererConfig::default(), OsString::new(), "/nowhere".into());
+        let (repository, name) = (address.to_string(), "web".to_owned());
+        let reference = ChartReference { repository, name, version: "1.0.0".to_owned() };
+        let fetched = fetcher.fetch(&host, &reference, ExpectedDigest::First).await.unwrap_err();
+        let newest = fetcher.newest_version(&host, &reference.repository, "web", "*").await.unwrap_err();
+        for error in [fetched, newest] {
+            assert!(error.code() == "fetch-failed" && error.is_transient(), "{error}");
         }
     }
 

@@ -16,6 +16,7 @@ mod login;
 mod network;
 mod pull;
 mod reference;
+mod slow_servers;
 mod store;
 mod unpack;
 mod version;

@@ -136,12 +136,15 @@ impl<'a> HelmPull<'a> {
         if run.is_success() && output.contains(UPDATED_MESSAGE) {
             return Ok(());
         }
-        Err(self.failure(&format!("{output}\n{}", run.stderr)))
+        Err(limit_error(&run).unwrap_or_else(|| self.failure(&format!("{output}\n{}", run.stderr))))
     }
 
     async fn succeed(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
         let run = self.run(arguments).await?;
-        if run.is_success() { Ok(run) } else { Err(self.failure(&run.stderr)) }
+        if run.is_success() {
+            return Ok(run);
+        }
+        Err(limit_error(&run).unwrap_or_else(|| self.failure(&run.stderr)))
     }
 
     async fn run(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
@@ -214,6 +217,16 @@ impl<'a> HelmPull<'a> {
     }
 }
 
+/// Returns the error of a helm that a limit ended, and no error of its own. The words of Go say
+/// nothing then.
+fn limit_error(run: &RunOutput) -> Option<FetchError> {
+    if run.stderr.lines().any(|line| line.starts_with("Error:")) {
+        return None;
+    }
+    let part = run.denied_by().filter(|part| part.is_limit())?;
+    Some(SandboxError::Stopped { program: "helm".to_owned(), part, stderr: String::new() }.into())
+}
+
 /// Makes the folder of a fetch. One that gets credentials is in memory, where the host has any.
 fn fetch_folder(host: &RenderHost, login: Option<&HostLogin>) -> io::Result<RenderFolder> {
     if login.is_some()
@@ -232,6 +245,21 @@ fn not_started(error: io::Error) -> FetchError {
 mod tests {
     use super::*;
     use crate::config::RendererConfig;
+
+    #[test]
+    fn a_limit_is_named_where_helm_came_to_no_error_of_its_own() {
+        #[track_caller]
+        fn check(stderr: &str, expected: Option<&str>) {
+            let (output, stderr) = (Vec::new(), stderr.to_owned());
+            let run = RunOutput { code: 2, output, stderr, processor: Duration::ZERO };
+            assert_eq!(limit_error(&run).map(|error| error.to_string()).as_deref(), expected);
+        }
+        let memory = "helm was stopped: it asked for more memory than it may have";
+        check("fatal error: runtime: out of memory\n\ngoroutine 1 [running]:\nmain.main()\n", Some(memory));
+        check("Error: write index.yaml: cannot allocate memory\n", None);
+        check("dial tcp 10.0.0.1:8443: connect: permission denied\n", None);
+        check("", None);
+    }
 
     #[test]
     fn credentials_are_written_to_memory_where_the_temporary_files_are_not() {

@@ -13,10 +13,11 @@ use crate::input::tree::FileTree;
 use crate::source::SourceError;
 
 use super::closure::ChartClosure;
+use super::trace::PARTS_FOLDER;
 
 /// The end of the name of a chart in an archive.
 pub(super) const ARCHIVE_SUFFIX: &str = ".tgz";
-/// The bytes of all that is in an archive which is written anew.
+/// The bytes of all that is in an archive which is read.
 const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
 /// The reason for which a fetched chart was not packed.
@@ -74,17 +75,54 @@ pub(super) fn write_archive<'f>(files: impl Iterator<Item = (String, &'f [u8])>)
     tar.into_inner()?.finish()
 }
 
-/// Writes an archive anew with other texts; none where none of them is another one. Of the rest
-/// helm reads regular files alone.
+/// Returns whether helm may take a file for an archive with a chart. Of any other nothing is
+/// unpacked.
+pub(super) fn is_chart_archive(name: &str) -> bool {
+    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+    file.ends_with(ARCHIVE_SUFFIX)
+        && !file.starts_with(['_', '.'])
+        && folder.rsplit('/').next() == Some(PARTS_FOLDER)
+}
+
+/// Writes an archive anew with other texts; none where none of them is another one.
+///
+/// # Errors
+/// As [`read_archive`].
+pub(super) fn rewrite_archive(
+    archive: &[u8],
+    unpackable: &mut u64,
+    rewrite: impl Fn(&str, &[u8]) -> Option<String>,
+) -> io::Result<Option<Vec<u8>>> {
+    let (mut files, mut is_other) = (read_archive(archive, unpackable)?, false);
+    for (path, bytes) in &mut files {
+        if let Some(other) = rewrite(path, bytes) {
+            (*bytes, is_other) = (other.into_bytes(), true);
+        }
+    }
+    if !is_other {
+        return Ok(None);
+    }
+    write_archive(files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice()))).map(Some)
+}
+
+/// Returns the regular files of an archive, by their paths: of the rest helm reads nothing.
+/// `unpackable` are the bytes that may come out of it and of further ones; those of this one are
+/// taken off.
 ///
 /// # Errors
 /// Fails where it is no archive, or is too large.
-pub(super) fn rewrite_archive(
-    archive: &[u8],
-    rewrite: impl Fn(&str, &[u8]) -> Option<String>,
-) -> io::Result<Option<Vec<u8>>> {
-    let mut tar = Archive::new(MultiGzDecoder::new(archive).take(MAX_UNPACKED_BYTES));
-    let (mut files, mut is_other) = (Vec::new(), false);
+pub(super) fn read_archive(archive: &[u8], unpackable: &mut u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let most = MAX_UNPACKED_BYTES.min(*unpackable);
+    let mut unpacked = MultiGzDecoder::new(archive).take(most);
+    let files = read_files(&mut unpacked);
+    let left = unpacked.limit();
+    *unpackable = unpackable.saturating_sub(most.saturating_sub(left));
+    // An archive that ends at the bound may go on behind it.
+    if left == 0 { Err(io::ErrorKind::FileTooLarge.into()) } else { files }
+}
+
+fn read_files(unpacked: impl io::Read) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let (mut tar, mut files) = (Archive::new(unpacked), Vec::new());
     for entry in tar.entries()? {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
@@ -93,15 +131,9 @@ pub(super) fn rewrite_archive(
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes)?;
-        if let Some(other) = rewrite(&path, &bytes) {
-            (bytes, is_other) = (other.into_bytes(), true);
-        }
         files.push((path, bytes));
     }
-    if !is_other {
-        return Ok(None);
-    }
-    write_archive(files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice()))).map(Some)
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -114,12 +146,27 @@ mod tests {
         let files = || [("a/Chart.yaml".to_owned(), &b"name: a"[..]), (long.clone(), &b"b"[..])].into_iter();
         let archive = write_archive(files()).unwrap();
         assert_eq!(archive, write_archive(files()).unwrap());
-        assert_eq!(rewrite_archive(&archive, |_, _| None).unwrap(), None);
-        let other = rewrite_archive(&archive, |path, bytes| {
+        let left = &mut (64 << 20);
+        assert_eq!(rewrite_archive(&archive, left, |_, _| None).unwrap(), None);
+        let other = rewrite_archive(&archive, left, |path, bytes| {
             (path == long).then(|| String::from_utf8_lossy(bytes).replace('b', "c"))
         });
         let expected = [("a/Chart.yaml".to_owned(), &b"name: a"[..]), (long.clone(), &b"c"[..])];
         assert_eq!(other.unwrap(), Some(write_archive(expected.into_iter()).unwrap()));
-        assert!(rewrite_archive(b"none", |_, _| None).is_err());
+        assert!(rewrite_archive(b"none", left, |_, _| None).is_err());
+    }
+
+    #[test]
+    fn several_archives_together_give_no_more_than_they_may() {
+        let zeros = vec![0; 1 << 20];
+        let archive = write_archive([("a/b".to_owned(), &*zeros)].into_iter()).unwrap();
+        let rewrite = |left: &mut u64| rewrite_archive(&archive, left, |_, _| Some("c".to_owned()));
+        let mut left = 5 << 19;
+        assert!(rewrite(&mut left).unwrap().is_some());
+        assert!(rewrite(&mut left).unwrap().is_some());
+        assert!((1..1 << 19).contains(&left), "{left}");
+        assert!(rewrite(&mut left).is_err());
+        assert_eq!(left, 0);
+        assert!(rewrite(&mut left).is_err());
     }
 }

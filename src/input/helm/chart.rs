@@ -42,6 +42,13 @@ pub struct ChartDependency {
     pub position: TextPosition,
 }
 
+impl ChartDependency {
+    /// Returns the name that it has in the chart.
+    pub(super) fn name_in_chart(&self) -> &str {
+        if self.alias.is_empty() { &self.name } else { &self.alias }
+    }
+}
+
 /// The metadata of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartMetadata {

@@ -22,13 +22,21 @@ const MAX_ERROR_PARTS: usize = 200;
 const MAX_SHOWN_PARTS: usize = 8;
 /// Places that are looked for in one line.
 const MAX_ERROR_POSITIONS: usize = 1_000;
+/// A line of more bytes is looked at from both ends. Templates that call each other without an end
+/// make it so long, and the reason comes last.
+const MAX_ERROR_LINE_BYTES: usize = 16 << 10;
+/// The bytes of each end of such a line.
+const ERROR_LINE_END_BYTES: usize = 768;
 /// Bytes of templates and schemas whose text may be shown. Large public charts have 5 MB in all.
 const MAX_COMPARED_TEXT_BYTES: usize = 8 << 20;
 
 /// Words of helm, Go and YAML that quote no value, as a part of a complaint begins.
-const PLAIN_WORDS: [&str; 37] = [
+const PLAIN_WORDS: [&str; 66] = [
+    "Chart.yaml file is missing",
     "YAML parse error",
     "additional properties ",
+    "bad character ",
+    "bad number syntax",
     "block sequence entries are not allowed in this context",
     "can't evaluate field ",
     "can't give argument to ",
@@ -37,24 +45,48 @@ const PLAIN_WORDS: [&str; 37] = [
     "cannot unmarshal yaml document",
     "chart contains illegally named files",
     "chart illegally ",
+    "chart metadata is missing",
     "chart requires kubeVersion",
+    "chart.metadata.",
+    "control characters are not allowed",
     "could not find expected ",
     "decompressed chart ",
+    "dependencies must not contain empty or null nodes",
+    "dependency \"",
     "did not find expected ",
+    "document contains excessive aliasing",
+    "empty command",
     "error calling ",
     "error converting YAML to JSON",
     "error unmarshaling JSON",
+    "error unpacking subchart ",
     "exceeded maximum template depth",
     "execution error",
+    "found a tab character",
     "found character that cannot start any token",
+    "found in Chart.yaml, but missing in charts/ directory",
     "found unexpected end of stream",
+    "found unknown escape character",
     "function \"",
     "got ",
+    "illegal number syntax",
     "incompatible types for comparison",
+    "incomplete UTF-8 octet sequence",
     "index of untyped nil",
+    "index out of range",
+    "invalid Unicode character",
+    "invalid leading UTF-8 octet",
+    "invalid value",
+    "library charts are not installable",
+    "maintainers must not contain empty or null nodes",
+    "map has no entry for key ",
+    "map merge requires map or sequence of maps as the value",
+    "mapping keys are not allowed in this context",
     "mapping values are not allowed in this context",
     "missing properties",
     "missing property",
+    "missing value for ",
+    "more than one dependency with name or alias ",
     "nil pointer evaluating ",
     "no template \"",
     "parse error",
@@ -63,11 +95,13 @@ const PLAIN_WORDS: [&str; 37] = [
     "unclosed ",
     "undefined variable ",
     "unexpected ",
+    "unknown anchor ",
+    "unterminated ",
     "wrong number of args for ",
 ];
 
 /// Words that follow those of helm, Go and YAML, and are no value.
-const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
+const PLAIN_FOLLOWING_WORDS: [&str; 142] = [
     "EOF",
     "JSON",
     "Kubernetes",
@@ -95,10 +129,12 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "calling",
     "cannot",
     "character",
+    "characters",
     "chart",
     "column",
     "command",
     "comparison",
+    "constant",
     "contains",
     "content",
     "context",
@@ -107,8 +143,10 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "delim",
     "directive",
     "directory",
+    "disallowed",
     "document",
     "else",
+    "empty",
     "end",
     "entries",
     "entry",
@@ -132,6 +170,7 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "int",
     "integer",
     "interface",
+    "invalid",
     "is",
     "key",
     "larger",
@@ -148,6 +187,7 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "nil",
     "no",
     "node",
+    "nodes",
     "not",
     "null",
     "number",
@@ -166,7 +206,9 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "property",
     "quoted",
     "range",
+    "raw",
     "reference",
+    "referenced",
     "references",
     "required",
     "right",
@@ -175,10 +217,13 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "simple",
     "size",
     "slice",
+    "space",
     "start",
     "string",
     "struct",
+    "subchart",
     "tag",
+    "tar",
     "template",
     "than",
     "that",
@@ -192,7 +237,10 @@ const PLAIN_FOLLOWING_WORDS: [&str; 128] = [
     "undefined",
     "value",
     "variable",
+    "version",
+    "violates",
     "want",
+    "where",
     "which",
     "with",
     "wrong",
@@ -318,19 +366,33 @@ fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts, left: &m
         return vec![printable(&format!("{path}: this is not what the schema takes"))];
     }
     let mut parts = Vec::new();
-    let mut rest = line;
-    while !rest.is_empty() && *left > 0 {
-        *left -= 1;
-        // The chart's own words come last, and may have any form.
-        if texts.has_text(rest) {
-            parts.push(printable(rest));
-            break;
+    for mut rest in line_ends(line) {
+        while !rest.is_empty() && *left > 0 {
+            *left -= 1;
+            // The chart's own words come last, and may have any form.
+            if texts.has_text(rest) {
+                parts.push(printable(rest));
+                break;
+            }
+            let (part, after) = next_part(rest);
+            parts.extend(plain_part(chart, part, texts));
+            rest = after;
         }
-        let (part, after) = next_part(rest);
-        parts.extend(plain_part(chart, part, texts));
-        rest = after;
     }
     parts
+}
+
+/// Returns the whole parts at the beginning and at the end of a long line; of any other one all of
+/// it.
+fn line_ends(line: &str) -> [&str; 2] {
+    if line.len() <= MAX_ERROR_LINE_BYTES {
+        return [line, ""];
+    }
+    let last = line.len().saturating_sub(ERROR_LINE_END_BYTES);
+    let begin = (0..=ERROR_LINE_END_BYTES).rev().find_map(|at| line.get(..at)).unwrap_or_default();
+    let end = (last..=line.len()).find_map(|at| line.get(at..)).unwrap_or_default();
+    let begin = begin.rsplit_once(": ").map_or(begin, |(whole, _)| whole);
+    [begin, end.split_once(": ").map_or(end, |(_, whole)| whole)]
 }
 
 /// Divides a text at its first colon outside of an expression.
@@ -399,181 +461,4 @@ fn path_of_value(path: &str, texts: &TemplateTexts) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::input::MemoryTree;
-    use crate::input::helm::{ChartLimits, HelmOptions, find_closure};
-
-    fn found_with(output: &str, add: impl FnOnce(&mut TemplateTexts)) -> String {
-        let tree = MemoryTree::new().file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n");
-        let options =
-            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
-        let chart = find_closure(&tree, "web", "", &options, ChartLimits::default()).unwrap();
-        let stderr = output.to_owned();
-        let run = RunOutput { code: 1, output: Vec::new(), stderr, processor: Duration::ZERO };
-        let mut texts = TemplateTexts::default();
-        add(&mut texts);
-        let message = finding(&chart, &run, &texts).message;
-        message.strip_prefix("helm does not render it: ").unwrap_or(&message).to_owned()
-    }
-
-    fn found(output: &str) -> (String, String) {
-        let tree = MemoryTree::new()
-            .file("apps/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
-            .file("apps/web/templates/a.yaml", "")
-            .file("apps/web/templates/_b.tpl", "");
-        let options =
-            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
-        let chart = find_closure(&tree, "apps/web", "", &options, ChartLimits::default()).unwrap();
-        let stderr = format!("time=x level=WARN\n{output}\n\nUse --debug flag to render out invalid YAML\n");
-        let run = RunOutput { code: 1, output: Vec::new(), stderr, processor: Duration::ZERO };
-        let mut texts = TemplateTexts::default();
-        texts.add_template("A valid host is required");
-        texts.add_template("password: must be set");
-        texts.add_template("{{ .Values.a.b }} {{ include \"b\" . | atoi .Values.x }}");
-        texts.try_add_words("{\"required\": [\"zz\"], \"properties\": {\"port\": {}, \"secret\": {}}}");
-        texts.try_add_words("kubeVersion: \">=9.0.0\" v1.20.0");
-        let found = finding(&chart, &run, &texts);
-        assert!(!format!("{found:?}").contains("canary"), "{found:?}");
-        let message = found.message.strip_prefix("helm does not render it: ").unwrap_or(&found.message);
-        (found.origin.to_string(), message.to_owned())
-    }
-
-    #[test]
-    fn an_error_names_its_template_and_line() {
-        let check = |output: &str, position: &str, message: &str| {
-            assert_eq!(found(output), (format!("apps/web/{position}"), message.to_owned()), "{output}");
-        };
-        check(
-            "Error: template: web/templates/a.yaml:3:13: executing \"web/templates/a.yaml\" at <.Values.a.b>: nil \
-             pointer evaluating interface {}.b",
-            "templates/a.yaml:3",
-            "at <.Values.a.b>: nil pointer evaluating interface {}.b",
-        );
-        check(
-            "Error: web/templates/a.yaml:3:13\n  executing \"web/templates/a.yaml\" at <.Values.a.b>:\n    nil pointer \
-             evaluating interface {}.b",
-            "templates/a.yaml:3",
-            "at <.Values.a.b>: nil pointer evaluating interface {}.b",
-        );
-        check(
-            "Error: template: web/templates/a.yaml:1:6: executing \"web/templates/a.yaml\" at <include \"b\" .>: error \
-             calling include: template: web/templates/_b.tpl:7:2: executing \"b\" at <atoi .Values.x>: error calling \
-             atoi: strconv.Atoi: parsing \"canary\": invalid syntax",
-            "templates/_b.tpl:7",
-            "at <include \"b\" .>: error calling include: at <atoi .Values.x>: error calling atoi",
-        );
-        check(
-            "Error: parse error at (web/templates/a.yaml:2): unclosed action",
-            "templates/a.yaml:2",
-            "parse error: unclosed action",
-        );
-        check(
-            "Error: YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 4: did not find \
-             expected ',' or ']'",
-            "templates/a.yaml",
-            "YAML parse error: error converting YAML to JSON: line 4 of what it makes: did not find expected ',' or ']'",
-        );
-        check(
-            "Error: chart requires kubeVersion: >=9.0.0 which is incompatible with Kubernetes v1.20.0",
-            "Chart.yaml",
-            "chart requires kubeVersion: >=9.0.0 which is incompatible with Kubernetes v1.20.0",
-        );
-        check(
-            "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n- at '': \
-             missing property 'zz'\n- at '/port': got string, want integer\n- at '/secret': 'canary' does not match \
-             pattern '^z'",
-            "Chart.yaml",
-            "values do not meet the schema: the values: missing property 'zz': /port: got string, want integer: \
-             /secret: this is not what the schema takes",
-        );
-    }
-
-    #[test]
-    fn a_violation_of_the_schema_is_reported_in_old_words_too() {
-        let output = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n\
-                    - secret: secret must be one of the following: \"canary\"";
-        assert_eq!(
-            found(output).1,
-            "values do not meet the schema: secret: this is not what the schema takes"
-        );
-    }
-
-    #[test]
-    fn what_a_chart_says_is_shown_where_it_is_its_own_text() {
-        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
-        let position = "apps/web/templates/a.yaml:1".to_owned();
-        assert_eq!(
-            found(&format!("{at}: A valid host is required")),
-            (position.clone(), "execution error: A valid host is required".into())
-        );
-        assert_eq!(
-            found(&format!("{at}: password: must be set")),
-            (position.clone(), "execution error: password: must be set".into())
-        );
-        assert_eq!(found(&format!("{at}: no canary")), (position, "execution error".into()));
-        let nothing = "helm does not render it, and its words may hold values";
-        assert_eq!(found("canary"), ("apps/web/Chart.yaml".into(), nothing.into()));
-        assert_eq!(
-            found("fatal error: runtime: out of memory\nunexpected fault address\n\ngoroutine 1").1,
-            "helm was stopped: it asked for more memory than it may have"
-        );
-        assert_eq!(
-            found("Error: template: web/templates/a.yaml:1:6: range can't iterate over canary").1,
-            "range can't iterate over a value that is no list"
-        );
-    }
-
-    // Each end of a line is looked for in all templates: so their number is bounded, and so is what
-    // is kept of the templates.
-    #[test]
-    fn a_complaint_of_many_parts_over_many_templates_is_read_at_once() {
-        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
-        let message = found_with(&format!("{at}: {}", "a: ".repeat(20_000)), |texts| {
-            for number in 0..64 {
-                texts.add_template(&format!("{number} {}", "b a: ".repeat(200_000)));
-            }
-        });
-        assert!(message.starts_with("execution error"), "{message}");
-    }
-
-    // A chart can say the words of helm on versions and schemas too.
-    #[test]
-    fn no_value_is_shown_in_words_on_versions_and_schemas() {
-        let check = |output: &str, expected: &str| assert_eq!(found(output).1, expected, "{output}");
-        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
-        check(
-            &format!("{at}: incompatible with Kubernetes canary"),
-            "execution error: incompatible with Kubernetes …",
-        );
-        check(&format!("{at}: >=canary 1.2"), "execution error: … 1.2");
-        check("Error: a\n- at '/canary/port/0': got canary, want integer", "/…port/0: got … want integer");
-        check("Error: a\n- at '/port': missing property canary", "/port: missing property …");
-        check("Error: a\n- canary.port: Invalid type", "…port: this is not what the schema takes");
-    }
-
-    #[test]
-    fn a_value_after_words_of_helm_is_left_out() {
-        let check = |output: &str, expected: &str| assert_eq!(found(output).1, expected, "{output}");
-        let at = "Error: execution error at (web/templates/a.yaml:1:6)";
-        for words in PLAIN_WORDS {
-            let blank = if words.ends_with([' ', '"']) { "" } else { " " };
-            let message = found(&format!("{at}: {words}{blank}canary")).1;
-            assert!(message.ends_with('…') && message.starts_with("execution error"), "{message}");
-        }
-        check(&format!("{at}: missing property canary"), "execution error: missing property …");
-        check("Error: template: web/templates/a.yaml:1:6: no template \"canary\"", "no template \"…");
-        check(
-            "Error: web/templates/a.yaml:1:6: wrong type for value; expected canary; got string",
-            "wrong type for value; expected … got string",
-        );
-    }
-
-    #[test]
-    fn the_words_are_in_order() {
-        assert!(PLAIN_FOLLOWING_WORDS.is_sorted());
-        assert!(PLAIN_WORDS.is_sorted());
-    }
-}
+mod tests;

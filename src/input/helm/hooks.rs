@@ -153,7 +153,8 @@ fn never_run(events: &HookEvents) -> &'static str {
     }
 }
 
-fn notice(object: &ChartObject, code: &'static str, text: &str) -> Diagnostic {
+/// Returns what a person should know of an object.
+pub(super) fn notice(object: &ChartObject, code: &'static str, text: &str) -> Diagnostic {
     Diagnostic::warning(origin_of(object), code, format!("{}: {text}", name_of(&object.body)))
 }
 

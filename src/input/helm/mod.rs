@@ -12,6 +12,7 @@ mod archive;
 mod chart;
 mod closure;
 mod command;
+mod definitions;
 mod error_finding;
 mod generated;
 mod hook_events;

@@ -53,6 +53,12 @@ pub(super) fn missing_dependency(file: &Arc<str>, dependency: &ChartDependency) 
     error_at(file, dependency.position, "missing-dependency", message, hint)
 }
 
+/// Returns the refusal of more dependencies than any sensible chart has.
+pub(super) fn too_many_dependencies(file: &Arc<str>, position: TextPosition, most: usize) -> Diagnostic {
+    let message = format!("this chart is made of more than {most} others");
+    error_at(file, position, "too-large", message, "make several charts of it")
+}
+
 /// Returns the refusal of values that are to be fetched.
 pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
     let shown_folder = if folder.is_empty() { "." } else { folder };

@@ -10,9 +10,11 @@ use crate::input::tree::FileTree;
 use crate::object::{Diagnostic, ErrorClass, text_at};
 use crate::source::SourceError;
 
+use super::archive::{is_chart_archive, read_archive};
 use super::chart::CHART_FILE;
 use super::closure::{ChartClosure, ChartValues};
 use super::command::{ChartFolders, command};
+use super::definitions::first_definitions;
 use super::error_finding::{self, TemplateTexts};
 use super::generated;
 use super::hooks;
@@ -21,6 +23,9 @@ use super::options::{GeneratedPolicy, HelmOptions, UnnamedNamespace};
 use super::output::{self, ChartObject};
 use super::schema::SCHEMA_FILE;
 use super::shifted_time::{ShiftedTree, restore_texts, shifted_values};
+
+/// Bytes that come out of the archives in a chart for the words of an error.
+const MAX_UNPACKED_TEXT_BYTES: u64 = 64 << 20;
 
 /// The reason for which a chart was not rendered.
 #[derive(Debug, thiserror::Error)]
@@ -97,10 +102,11 @@ pub async fn render_chart<T: FileTree>(
     files: &T,
 ) -> Result<ChartRender, ChartError> {
     let printed = print_chart(host, chart, options, files).await?;
-    let (mut objects, notices) =
-        hooks::translate(printed.objects, &options.release, &options.namespace, options.objects)
+    let (objects, repeated) = first_definitions(printed.objects);
+    let (mut objects, of_hooks) =
+        hooks::translate(objects, &options.release, &options.namespace, options.objects)
             .map_err(|findings| ChartError::Refused { findings })?;
-    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(notices).collect();
+    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(repeated).chain(of_hooks).collect();
     if options.objects == UnnamedNamespace::Release {
         name_namespace(&mut objects, &options.namespace);
     }
@@ -287,10 +293,56 @@ fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<Templa
     for (_, file) in chart.closure.files.iter().filter(|(path, _)| is_named(path)) {
         texts.try_add_words(&read(file)?);
     }
+    let mut unpackable = MAX_UNPACKED_TEXT_BYTES;
+    for (_, file) in chart.closure.files.iter().filter(|(path, _)| is_chart_archive(path)) {
+        // helm itself says what is wrong with one that cannot be read.
+        let packed = read_archive(&files.read(file.file.blob)?, &mut unpackable).unwrap_or_default();
+        for (path, bytes) in packed {
+            let text = String::from_utf8_lossy(&bytes);
+            if is_template(&path) {
+                texts.add_template(&text);
+            } else if is_named(&path) {
+                texts.try_add_words(&text);
+            }
+        }
+    }
     Ok(texts)
 }
 
 fn templates(chart: &ChartClosure) -> impl Iterator<Item = &ClosureFile> {
     let files = chart.closure.files.iter();
-    files.filter(|(path, _)| path.contains("templates/")).map(|(_, file)| file)
+    files.filter(|(path, _)| is_template(path)).map(|(_, file)| file)
+}
+
+fn is_template(path: &str) -> bool {
+    path.contains("templates/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::archive::write_archive;
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::helm::{ChartLimits, find_closure};
+
+    #[test]
+    fn the_words_of_a_chart_in_an_archive_are_shown_too() {
+        let template = ("redis/templates/a.yaml".to_owned(), &b"{{ fail \"a password is required\" }}"[..]);
+        let tree = MemoryTree::new()
+            .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+            .file("web/charts/redis-1.0.0.tgz", write_archive([template].into_iter()).unwrap())
+            .file("web/charts/other-1.0.0.tgz", "none");
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        let chart = find_closure(&tree, "web", "", &options, ChartLimits::default()).unwrap();
+        let texts = template_texts(&chart, &tree).unwrap();
+        let stderr =
+            "Error: execution error at (web/charts/redis/templates/a.yaml:1:3): a password is required";
+        let (output, stderr) = (Vec::new(), stderr.to_owned());
+        let run = RunOutput { code: 1, output, stderr, processor: Duration::ZERO };
+        let message = error_finding::finding(&chart, &run, &texts).message;
+        assert_eq!(message, "helm does not render it: execution error: a password is required");
+    }
 }

@@ -4,6 +4,7 @@
 //! Templates ask for the time by the word `now`. It is replaced in the files that helm gets for
 //! that render alone. Where helm prints the replacement itself, it was a text and no call.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::archive::{ARCHIVE_SUFFIX, rewrite_archive};
+use super::archive::{is_chart_archive, rewrite_archive};
 use super::closure::{ChartClosure, ChartValues};
-use super::trace::PARTS_FOLDER;
-use crate::input::paths;
 
 /// The call in the place of `now`: it is 39 years ago, and has no quotes, so it fits into any text.
 /// The year, month, day, weekday, hour, minute, second and their parts are all other ones.
 const SHIFTED_NOW: &str = "((now).Add -1234596690123456789)";
 /// The function in the place of `ago`, which has the same argument and never the same answer.
 const SHIFTED_AGO: &str = "htmlDate";
+/// Bytes of all that comes out of the archives of one tree. Further ones stay as they are.
+const MAX_UNPACKED_TREE_BYTES: u64 = 256 << 20;
 
 /// Files of a render's tree that have another text for now.
 pub(super) struct ShiftedTree(Vec<(PathBuf, Zeroizing<Vec<u8>>)>);
@@ -40,7 +41,7 @@ impl ShiftedTree {
     /// # Errors
     /// Fails where they cannot be read or written.
     pub(super) fn write(tree: &Path, chart: &ChartClosure) -> io::Result<Self> {
-        let mut shifted = Self(Vec::new());
+        let (mut shifted, mut unpackable) = (Self(Vec::new()), MAX_UNPACKED_TREE_BYTES);
         for entry in walkdir::WalkDir::new(tree) {
             let entry = entry?;
             let path = entry.path();
@@ -53,9 +54,8 @@ impl ShiftedTree {
             let bytes = Zeroizing::new(fs::read(path)?);
             let other = if is_archive {
                 // helm itself says what is wrong with one that cannot be read.
-                let rewritten =
-                    rewrite_archive(&bytes, |name, bytes| shifted_file(bytes, text_form(name, chart)?));
-                rewritten.ok().flatten()
+                let rewrite = |name: &str, bytes: &[u8]| shifted_file(bytes, text_form(name, chart)?);
+                rewrite_archive(&bytes, &mut unpackable, rewrite).ok().flatten()
             } else {
                 form.and_then(|form| shifted_file(&bytes, form)).map(String::into_bytes)
             };
@@ -112,12 +112,6 @@ pub(super) fn restore_texts(value: &mut Value) {
     }
 }
 
-/// Returns whether helm takes a file for an archive with a chart. It bounds what it unpacks of one,
-/// and of any other nothing is read.
-fn is_chart_archive(name: &str) -> bool {
-    name.ends_with(ARCHIVE_SUFFIX) && paths::folder_of(name).rsplit('/').next() == Some(PARTS_FOLDER)
-}
-
 /// Returns how functions are called in a file; none where it is no text that helm renders.
 fn text_form(name: &str, chart: &ChartClosure) -> Option<TextForm> {
     let is_given = |values: &ChartValues| matches!(values, ChartValues::File(path) if **path == *name);
@@ -136,27 +130,29 @@ fn shifted_file(bytes: &[u8], form: TextForm) -> Option<String> {
 
 /// Returns a text with other times in its actions; none where it asks for none.
 fn shift_times(text: &str, form: TextForm) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let (mut rest, mut is_other) = (text, false);
+    let out = String::with_capacity(text.len());
+    let mut copy = ActionCopy { out, form, is_other: false, endless: BTreeMap::new() };
+    let mut rest = text;
     while let Some((before, action)) = rest.split_once("{{") {
-        out.push_str(before);
-        out.push_str("{{");
-        let mut actions = ActionCopy { out: &mut out, form, is_other: false };
-        rest = actions.copy(action);
-        is_other |= actions.is_other;
+        copy.out.push_str(before);
+        copy.out.push_str("{{");
+        rest = copy.copy(action);
     }
-    out.push_str(rest);
-    is_other.then_some(out)
+    copy.out.push_str(rest);
+    copy.is_other.then_some(copy.out)
 }
 
-/// The copy of one action.
-struct ActionCopy<'o> {
-    out: &'o mut String,
+/// The copy of a text, action by action.
+struct ActionCopy {
+    out: String,
     form: TextForm,
     is_other: bool,
+    /// The bytes that were left of the text where the search for the end of a quote ended in vain,
+    /// by the quote.
+    endless: BTreeMap<char, usize>,
 }
 
-impl ActionCopy<'_> {
+impl ActionCopy {
     /// Copies an action up to its end, and returns what follows.
     fn copy<'t>(&mut self, action: &'t str) -> &'t str {
         let mut rest = action;
@@ -170,7 +166,7 @@ impl ActionCopy<'_> {
             }
             rest = match letter {
                 '"' | '`' | '\'' if self.form == TextForm::Template => {
-                    let end = quoted_length(rest, letter).unwrap_or(1);
+                    let end = self.quoted_length(rest, letter).unwrap_or(1);
                     self.push(rest, end)
                 }
                 _ if is_part(letter) => self.word(rest),
@@ -178,6 +174,23 @@ impl ActionCopy<'_> {
             };
         }
         rest
+    }
+
+    /// Returns the length of a text in quotes; none where they do not end.
+    ///
+    /// A quote within what was searched in vain is behind a backslash there. From it on the search
+    /// would see the same, so it is not made again: a long line may have a million of them.
+    fn quoted_length(&mut self, text: &str, quote: char) -> Option<usize> {
+        if self.endless.get(&quote).is_some_and(|left| text.len() > *left) {
+            return None;
+        }
+        match quoted_length(text, quote) {
+            Ok(length) => Some(length),
+            Err(searched) => {
+                self.endless.insert(quote, text.len().saturating_sub(searched));
+                None
+            }
+        }
     }
 
     fn push<'t>(&mut self, text: &'t str, length: usize) -> &'t str {
@@ -207,20 +220,23 @@ fn is_part(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '.' | '$')
 }
 
-/// Returns the length of a text in quotes; none where they do not end.
-fn quoted_length(text: &str, quote: char) -> Option<usize> {
+/// Returns the length of a text in quotes.
+///
+/// # Errors
+/// Fails with the length that was searched, where they do not end.
+fn quoted_length(text: &str, quote: char) -> Result<usize, usize> {
     let mut letters = text.char_indices().skip(1);
     while let Some((at, letter)) = letters.next() {
         match letter {
             '\\' if quote != '`' => {
                 letters.next();
             }
-            '\n' if quote != '`' => return None,
-            _ if letter == quote => return Some(at + letter.len_utf8()),
+            '\n' if quote != '`' => return Err(at),
+            _ if letter == quote => return Ok(at + letter.len_utf8()),
             _ => {}
         }
     }
-    None
+    Err(text.len())
 }
 
 #[cfg(test)]
@@ -263,6 +279,20 @@ mod tests {
         check(Values, "a: '{{ ago .x }}'", None);
     }
 
+    // A search at each quote for its end would take hours.
+    #[test]
+    fn quotes_that_do_not_end_are_searched_once() {
+        let check = |text: &str| {
+            let expected = text.replace("now", SHIFTED_NOW);
+            assert!(shift_times(text, TextForm::Template) == Some(expected), "{} bytes", text.len());
+        };
+        let escaped = "\\\"".repeat(500_000);
+        check(&format!("{{{{ \"{escaped} now }}}}"));
+        check(&format!("{}{{{{ now }}}}", "{{\\\"}}".repeat(200_000)));
+        // One on another line is searched again.
+        check("{{ \"\\\"\n }}{{ f \"}}\" now }}");
+    }
+
     #[test]
     fn an_archive_is_unpacked_where_helm_takes_it_for_a_chart() {
         let folder = tempfile::tempdir().unwrap();
@@ -279,6 +309,8 @@ mod tests {
         check("charts/b-1.0.0.tgz", true);
         check("web/charts/c/charts/b.tgz", true);
         check("b-1.0.0.tgz", false);
+        check("web/charts/_b-1.0.0.tgz", false);
+        check("web/charts/.b-1.0.0.tgz", false);
         check("web/files/b-1.0.0.tgz", false);
     }
 

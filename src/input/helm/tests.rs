@@ -297,6 +297,70 @@ fn an_archive_is_of_the_chart_that_its_name_says() {
     check(&format!("{redis}, {cluster}"), &["the chart redis 1.0.0, is not in charts/"]);
 }
 
+#[test]
+fn a_path_that_is_too_long_to_be_written_is_refused_by_name() {
+    let deep = |levels: usize| {
+        let folders = vec!["d".repeat(100); levels].join("/");
+        findings(&closure(&web().file(&format!("apps/web/files/{folders}/x"), "")))
+    };
+    assert_eq!(deep(29), [""; 0]);
+    let found = deep(30);
+    let words = "this chart has a path of more than 3000 bytes";
+    assert!(found[0].starts_with("too-large apps/web/files/ddd") && found[0].ends_with(words), "{found:?}");
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn a_chart_may_be_made_of_a_thousand_others() {
+    let names = |count: usize| (0..count).map(|number| format!("- name: a{number}\n")).collect::<String>();
+    let first =
+        |tree: MemoryTree| findings(&closure(&tree.file("apps/web/charts/b.tgz", ""))).first().cloned();
+    let chart =
+        |count: usize| web().file("apps/web/Chart.yaml", format!("{CHART}dependencies:\n{}", names(count)));
+    assert_eq!(first(chart(1_000)), None);
+    let words = "this chart is made of more than 1000 others";
+    assert_eq!(first(chart(1_001)), Some(format!("too-large apps/web/Chart.yaml:1005: {words}")));
+    let requirements = format!("dependencies:\n{}", names(1_001));
+    let found = first(chart(1).file("apps/web/requirements.yaml", requirements));
+    assert_eq!(found, Some(format!("too-large apps/web/requirements.yaml:1002: {words}")));
+}
+
+// Each dependency compared with each archive, by each dependency, would take minutes.
+#[test]
+fn many_archives_are_compared_with_many_dependencies_at_once() {
+    let dependencies = (0..1_000).map(|number| format!("- {{name: a{number}, version: 1.0.0}}\n"));
+    let dependencies = dependencies.collect::<String>();
+    let mut tree = web().file("apps/web/Chart.yaml", format!("{CHART}dependencies:\n{dependencies}"));
+    for number in 0..3_000 {
+        tree = tree.file(&format!("apps/web/charts/a0-1.0.{number}.tgz"), "");
+    }
+    let found = findings(&closure(&tree));
+    assert_eq!(found[0], "missing-dependency apps/web/Chart.yaml:6: the chart a1 1.0.0, is not in charts/");
+    assert_eq!(found.len(), 100);
+}
+
+#[test]
+fn a_chart_under_several_names_is_found_by_each() {
+    let sub = "apiVersion: v2\nname: part\nversion: 1.0.0\n";
+    let dependencies = "- {name: part, version: 1.x, alias: one}\n- {name: part, version: 1.x, alias: two}\n\
+                        - {name: redis, version: 7.1.0, alias: cache}\n- {name: redis, version: 7.2.0}\n";
+    let tree = web()
+        .file("apps/web/Chart.yaml", format!("{CHART}dependencies:\n{dependencies}"))
+        .file("apps/web/charts/part/Chart.yaml", sub)
+        .file("apps/web/charts/part/templates/a.yaml", "")
+        .file("apps/web/charts/redis-7.1.0.tgz", "")
+        .file("apps/web/charts/redis-7.2.0.tgz", "");
+    let closure = closure(&tree);
+    let check = |template: &str, expected: &str| {
+        let origin = closure.template_origin(template, 0).map(|origin| origin.to_string());
+        assert_eq!(origin.as_deref(), Some(expected), "{template}");
+    };
+    check("web/charts/one/templates/a.yaml", "apps/web/charts/part/templates/a.yaml");
+    check("web/charts/two/templates/a.yaml", "apps/web/charts/part/templates/a.yaml");
+    check("web/charts/cache/templates/a.yaml", "apps/web/charts/redis-7.1.0.tgz");
+    check("web/charts/redis/templates/a.yaml", "apps/web/charts/redis-7.2.0.tgz");
+}
+
 fn closure_of_deep(folder: &str) -> ChartClosure {
     closure(&web().file(&format!("{folder}/x"), ""))
 }

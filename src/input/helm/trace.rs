@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::input::kustomize::{Closure, ClosureFile};
+use crate::input::kustomize::{Closure, ClosureFile, printable};
 use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
@@ -21,8 +21,14 @@ use super::schema::{self, SCHEMA_FILE};
 pub(crate) const PARTS_FOLDER: &str = "charts";
 /// Levels of folders in a chart.
 const MAX_TRACED_DEPTH: usize = 64;
+/// Bytes of the path of a file. The system takes 4,096, with the folder that it is written to.
+const MAX_TRACED_PATH_BYTES: usize = 3_000;
 /// Diagnostics of one chart that are kept: more would only repeat what is wrong.
 const MAX_DIAGNOSTICS: usize = 100;
+/// Charts that one chart may be made of. Each is looked for among all that are there.
+const MAX_DEPENDENCIES: usize = 1_000;
+/// Names that one chart may have in another one, as far as its objects are traced to it.
+const MAX_TRACED_ALIASES: usize = 100;
 
 /// Finds the closure of a chart from its text. Files of values are looked for in the chart's folder
 /// and then in `start`, the folder of its source. A chart that is missing in it is refused.
@@ -38,6 +44,7 @@ pub fn find_closure<T: FileTree>(
 ) -> Result<ChartClosure, SourceError> {
     let mut found = find_present_closure(files, root, start, options, limits, &BTreeMap::new())?;
     found.refuse_missing();
+    found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
     Ok(found)
 }
 
@@ -284,6 +291,10 @@ impl<T: FileTree> ChartWalk<'_, T> {
         if self.found.closure.files.contains_key(path) {
             return;
         }
+        if path.len() > MAX_TRACED_PATH_BYTES {
+            let size_text = format!("a path of more than {MAX_TRACED_PATH_BYTES} bytes");
+            return self.found.refuse(refusal::too_much(&printable(path), &size_text));
+        }
         self.bytes += file.size;
         if file.size > self.limits.file {
             let size_text =
@@ -328,19 +339,20 @@ impl<T: FileTree> ChartWalk<'_, T> {
                     continue;
                 }
                 let Some(chart) = self.read_chart(&at)? else { continue };
-                let named = dependencies.iter().find(|known| known.name == chart.name);
-                let alias = named.map_or("", |known| &known.alias);
-                let name =
-                    format!("{name}/{PARTS_FOLDER}/{}", if alias.is_empty() { &chart.name } else { alias });
-                let is_certain = is_certain && named.is_none_or(|known| !known.is_conditional);
+                let named = dependencies_of(&dependencies, &chart.name);
+                let has_version = |version: &str| version == chart.version;
+                self.add_names(&name, &at, &named, has_version);
+                let first = named.iter().find(|one| has_version(&one.version)).or(named.first());
+                let name = part_name(&name, first.map_or(chart.name.as_str(), |one| one.name_in_chart()));
+                let is_certain = is_certain && first.is_none_or(|known| !known.is_conditional);
                 present.names.insert(chart.name.clone());
                 left.push((at, name, chart.dependencies, is_certain));
             }
-            self.add_archives(&folder, &name, &dependencies, &present);
+            self.add_archives(&folder, &name, &dependencies, &mut present);
             // helm itself asks only for those of the chart that is rendered.
             let by = if std::mem::take(&mut is_first) { ChartUser::Root } else { ChartUser::Part };
             let file = self.dependencies_file(&folder)?;
-            for missing in dependencies.iter().filter(|one| !present.can_match(one, &dependencies)) {
+            for missing in dependencies.iter().filter(|one| !present.can_match(one)) {
                 let (file, folder, dependency) = (file.clone(), folder.clone(), missing.clone());
                 self.found.missing.push(MissingChart { by, folder, file, dependency });
             }
@@ -355,13 +367,36 @@ impl<T: FileTree> ChartWalk<'_, T> {
         folder: &str,
         name: &str,
         dependencies: &[ChartDependency],
-        present: &PresentCharts,
+        present: &mut PresentCharts,
     ) {
         for archive in &present.archives {
-            let Some(known) = chart_of_archive(archive, dependencies) else { continue };
-            let part = if known.alias.is_empty() { &known.name } else { &known.alias };
+            let Some(known) = chart_of_archive(archive, dependencies) else {
+                present.has_unknown_archive = true;
+                continue;
+            };
             let at = paths::inside(&paths::inside(folder, PARTS_FOLDER), archive);
-            self.found.parts.insert(format!("{name}/{PARTS_FOLDER}/{part}"), at);
+            let has_version = |version: &str| *archive == format!("{}-{version}{ARCHIVE_SUFFIX}", known.name);
+            self.add_names(name, &at, &dependencies_of(dependencies, &known.name), has_version);
+            present.names.insert(known.name.clone());
+        }
+    }
+
+    /// Notes the place of a chart under each name that another one gives it. Where there are
+    /// several of one name, the one counts whose version is asked for.
+    fn add_names(
+        &mut self,
+        user: &str,
+        at: &str,
+        named: &[&ChartDependency],
+        has_version: impl Fn(&str) -> bool,
+    ) {
+        for one in named {
+            let name = part_name(user, one.name_in_chart());
+            if has_version(&one.version) {
+                self.found.parts.insert(name, at.to_owned());
+            } else {
+                self.found.parts.entry(name).or_insert_with(|| at.to_owned());
+            }
         }
     }
 
@@ -374,9 +409,15 @@ impl<T: FileTree> ChartWalk<'_, T> {
         let (mut chart, faults) = ChartMetadata::read(&file, &bytes);
         let is_read = faults.is_empty();
         self.found.closure.diagnostics.extend(faults);
-        if let Some((file, bytes)) = self.file(folder, REQUIREMENTS_FILE)? {
-            chart.dependencies =
-                ChartMetadata::read_requirements(&file, &bytes).unwrap_or(chart.dependencies);
+        let mut naming_file = file;
+        if let Some((file, bytes)) = self.file(folder, REQUIREMENTS_FILE)?
+            && let Some(dependencies) = ChartMetadata::read_requirements(&file, &bytes)
+        {
+            (naming_file, chart.dependencies) = (file, dependencies);
+        }
+        if let Some(position) = chart.dependencies.get(MAX_DEPENDENCIES).map(|one| one.position) {
+            self.found.refuse(refusal::too_many_dependencies(&naming_file, position, MAX_DEPENDENCIES));
+            chart.dependencies.truncate(MAX_DEPENDENCIES);
         }
         Ok(is_read.then_some(chart))
     }
@@ -464,22 +505,30 @@ type NamedBytes = (Arc<str>, Arc<[u8]>);
 /// The charts that are in a chart's folder.
 #[derive(Default)]
 struct PresentCharts {
-    /// The names that charts in folders have.
+    /// The names that charts have, as far as the names of archives say so.
     names: BTreeSet<String>,
     /// The files of charts in archives.
     archives: Vec<String>,
+    /// Says that the name of an archive is that of no dependency. It need not be that of the chart
+    /// in it.
+    has_unknown_archive: bool,
 }
 
 impl PresentCharts {
-    /// Returns whether a dependency may be there, as far as the names of archives say so.
-    fn can_match(&self, wanted: &ChartDependency, all: &[ChartDependency]) -> bool {
-        let may_be_in = |archive: &String| match chart_of_archive(archive, all) {
-            Some(chart) => chart.name == wanted.name,
-            // The name of an archive need not be that of the chart in it.
-            None => true,
-        };
-        self.names.contains(&wanted.name) || self.archives.iter().any(may_be_in)
+    /// Returns whether a dependency may be there.
+    fn can_match(&self, wanted: &ChartDependency) -> bool {
+        self.has_unknown_archive || self.names.contains(&wanted.name)
     }
+}
+
+/// Returns the name of a chart that another one is made of, as helm writes it.
+fn part_name(user: &str, name: &str) -> String {
+    format!("{user}/{PARTS_FOLDER}/{name}")
+}
+
+/// Returns the entries for a chart: it may have several names.
+fn dependencies_of<'d>(dependencies: &'d [ChartDependency], name: &str) -> Vec<&'d ChartDependency> {
+    dependencies.iter().filter(|one| one.name == name).take(MAX_TRACED_ALIASES).collect()
 }
 
 /// Returns the chart of these that an archive has by its name; none where it may be any.

@@ -1,10 +1,11 @@
 //! Values of a kustomization and those of a file as one, as kustomize merges them.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::input::kustomize::ValuesMerge;
+use crate::input::kustomize::{ValuesMerge, printable};
 use crate::manifest::{PlacedNode, PlacedValue, ScalarStyle, read_first_document};
 
 /// The key of a directive in a mapping, and its words.
@@ -32,8 +33,12 @@ pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<
     let merged = match merge {
         ValuesMerge::Replace => return Ok(inline.clone()),
         // A null without a word is none where it is only below.
-        ValuesMerge::Override => walk(Some(file_values(file, EmptyNull::Dropped)?), Some(inline), "")?,
-        ValuesMerge::Merge => walk(Some(inline.clone()), Some(&file_values(file, EmptyNull::Kept)?), "")?,
+        ValuesMerge::Override => {
+            walk(Some(file_values(file, EmptyNull::Dropped)?), Some(inline), &mut String::new())?
+        }
+        ValuesMerge::Merge => {
+            walk(Some(inline.clone()), Some(&file_values(file, EmptyNull::Kept)?), &mut String::new())?
+        }
     };
     Ok(merged.unwrap_or_else(|| Value::Object(Map::new())))
 }
@@ -50,40 +55,59 @@ enum EmptyNull {
 fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
     let file = read_first_document(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<&str> = text.lines().collect();
+    let words = PlacedWords::of(&text);
     match file.documents.first() {
-        Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => Ok(plain(root, &lines, empty)),
+        Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => Ok(plain(root, &words, empty)),
         None if file.diagnostics.is_empty() => Ok(Value::Object(Map::new())),
         _ => Err(ValuesFault::NoMapping),
     }
 }
 
-fn plain(value: &PlacedValue, lines: &[&str], empty: EmptyNull) -> Value {
+fn plain(value: &PlacedValue, words: &PlacedWords<'_>, empty: EmptyNull) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
-            old_boolean(word_at(value, lines)).map_or(Value::Bool(*truth), Value::from)
+            old_boolean(words.at(value)).map_or(Value::Bool(*truth), Value::from)
         }
         PlacedNode::Scalar(scalar) => scalar.clone(),
-        PlacedNode::List(items) => items.iter().map(|item| plain(item, lines, EmptyNull::Kept)).collect(),
+        PlacedNode::List(items) => items.iter().map(|item| plain(item, words, EmptyNull::Kept)).collect(),
         PlacedNode::Mapping(entries) => {
             let is_left = |value: &PlacedValue| {
                 empty == EmptyNull::Kept
                     || value.node != PlacedNode::Scalar(Value::Null)
-                    || matches!(word_at(value, lines), "null" | "Null" | "NULL" | "~")
+                    || matches!(words.at(value), "null" | "Null" | "NULL" | "~")
             };
             let entries = entries.iter().filter(|entry| is_left(&entry.value));
-            entries.map(|entry| (entry.key.clone(), plain(&entry.value, lines, empty))).collect()
+            entries.map(|entry| (entry.key.clone(), plain(&entry.value, words, empty))).collect()
         }
     }
 }
 
-/// Returns the word at the place of a value.
-fn word_at<'a>(value: &PlacedValue, lines: &[&'a str]) -> &'a str {
-    let (line, column) = (value.position.line as usize, value.position.column as usize);
-    let line = line.checked_sub(1).and_then(|line| lines.get(line)).copied().unwrap_or_default();
-    let start = column.checked_sub(1).and_then(|column| line.char_indices().nth(column));
-    let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
-    rest.split([' ', '\t', ',', '}', ']', '#']).next().unwrap_or_default()
+/// The words of a text by their places.
+struct PlacedWords<'a> {
+    lines: Vec<&'a str>,
+    /// The line, column and byte of the word that was found last. The next one is behind it, and one
+    /// line may have all of them.
+    last: Cell<(usize, usize, usize)>,
+}
+
+impl<'a> PlacedWords<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { lines: text.lines().collect(), last: Cell::default() }
+    }
+
+    /// Returns the word at the place of a value.
+    fn at(&self, value: &PlacedValue) -> &'a str {
+        let (line, column) = (value.position.line as usize, value.position.column as usize);
+        let (Some(number), Some(column)) = (line.checked_sub(1), column.checked_sub(1)) else { return "" };
+        let (last_line, last_column, last_byte) = self.last.get();
+        let is_behind = last_line == line && last_column <= column;
+        let (from, byte) = if is_behind { (last_column, last_byte) } else { (0, 0) };
+        let text = self.lines.get(number).copied().and_then(|text| text.get(byte..)).unwrap_or_default();
+        let Some((skipped, _)) = text.char_indices().nth(column - from) else { return "" };
+        self.last.set((line, column, byte + skipped));
+        let rest = text.get(skipped..).unwrap_or_default();
+        rest.split([' ', '\t', ',', '}', ']', '#']).next().unwrap_or_default()
+    }
 }
 
 fn old_boolean(word: &str) -> Option<&str> {
@@ -93,7 +117,7 @@ fn old_boolean(word: &str) -> Option<&str> {
 }
 
 /// Returns a value with the changes of another one; none where nothing is left of it.
-fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<Value>, ValuesFault> {
+fn walk(below: Option<Value>, above: Option<&Value>, at: &mut String) -> Result<Option<Value>, ValuesFault> {
     let form = |value: &Value| match value {
         Value::Object(_) => 0,
         Value::Array(_) => 1,
@@ -104,9 +128,7 @@ fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<
         // A null takes away what is there, and adds nothing where nothing is.
         (_, Some(Value::Null)) => Ok(None),
         (None | Some(Value::Null), Some(above)) => remove_directives(above, at),
-        (Some(below), Some(above)) if form(&below) != form(above) => {
-            Err(ValuesFault::Form(if at.is_empty() { "it".to_owned() } else { at.to_owned() }))
-        }
+        (Some(below), Some(above)) if form(&below) != form(above) => Err(ValuesFault::Form(shown_path(at))),
         (Some(Value::Object(below)), Some(Value::Object(above))) => match directive(above, at)? {
             Directive::Delete => Ok(None),
             Directive::Replace => remove_entry_directives(above, at).map(Some),
@@ -120,10 +142,11 @@ fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<
                     (key, Some(value), other)
                 });
                 for (key, below, other) in kept.chain(added) {
-                    let at = format!("{at}/{key}");
-                    if let Some(value) = walk(below, other, &at)? {
+                    let length = push_key(at, &key);
+                    if let Some(value) = walk(below, other, at)? {
                         out.insert(key, value);
                     }
+                    at.truncate(length);
                 }
                 Ok(Some(Value::Object(out)))
             }
@@ -133,7 +156,7 @@ fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<
 }
 
 /// Returns a value as it is where nothing was: without nulls, and without directives.
-fn remove_directives(value: &Value, at: &str) -> Result<Option<Value>, ValuesFault> {
+fn remove_directives(value: &Value, at: &mut String) -> Result<Option<Value>, ValuesFault> {
     match value {
         Value::Null => Ok(None),
         Value::Object(entries) => match directive(entries, at)? {
@@ -144,12 +167,14 @@ fn remove_directives(value: &Value, at: &str) -> Result<Option<Value>, ValuesFau
     }
 }
 
-fn remove_entry_directives(entries: &Map<String, Value>, at: &str) -> Result<Value, ValuesFault> {
+fn remove_entry_directives(entries: &Map<String, Value>, at: &mut String) -> Result<Value, ValuesFault> {
     let mut out = Map::new();
     for (key, value) in entries.iter().filter(|(key, _)| *key != PATCH_DIRECTIVE_KEY) {
-        if let Some(value) = remove_directives(value, &format!("{at}/{key}"))? {
+        let length = push_key(at, key);
+        if let Some(value) = remove_directives(value, at)? {
             out.insert(key.clone(), value);
         }
+        at.truncate(length);
     }
     Ok(Value::Object(out))
 }
@@ -165,8 +190,20 @@ fn directive(entries: &Map<String, Value>, at: &str) -> Result<Directive, Values
         None | Some(Some("merge")) => Ok(Directive::Merge),
         Some(Some("replace")) => Ok(Directive::Replace),
         Some(Some("delete")) => Ok(Directive::Delete),
-        Some(_) => Err(ValuesFault::Directive(if at.is_empty() { "it" } else { at }.to_owned())),
+        Some(_) => Err(ValuesFault::Directive(shown_path(at))),
     }
+}
+
+/// Adds a key to a path, and returns the length of the path before.
+fn push_key(at: &mut String, key: &str) -> usize {
+    let length = at.len();
+    at.push('/');
+    at.push_str(key);
+    length
+}
+
+fn shown_path(at: &str) -> String {
+    if at.is_empty() { "it".to_owned() } else { printable(at) }
 }
 
 #[cfg(test)]
@@ -250,6 +287,19 @@ mod tests {
             ValuesMerge::Override,
             json!({"a": "yes", "b": "yes", "c": true, "d": ["off", false], "e": {"f": "on", "g": "no"}, "x": 1}),
         );
+    }
+
+    // A count of the letters before each of them would take minutes.
+    #[test]
+    fn truth_values_in_one_line_are_read_at_once() {
+        let file = format!("a: [é, {}no]\nb: [on, é, off]\n", "yes, ".repeat(100_000));
+        let read = merged(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
+        let all = read["a"].as_array().unwrap();
+        assert_eq!(
+            (all.len(), &all[1], &all[100_000], &all[100_001]),
+            (100_002, &json!("yes"), &json!("yes"), &json!("no"))
+        );
+        assert_eq!(read["b"], json!(["on", "é", "off"]));
     }
 
     #[test]

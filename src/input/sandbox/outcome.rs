@@ -30,6 +30,13 @@ pub enum SandboxPart {
     Deadline,
 }
 
+impl SandboxPart {
+    /// Returns whether it bounds how much a program may use, and not what it reaches.
+    pub const fn is_limit(self) -> bool {
+        !matches!(self, Self::Files | Self::SystemCalls)
+    }
+}
+
 impl fmt::Display for SandboxPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
