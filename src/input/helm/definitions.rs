@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::object::{Diagnostic, Gvk, ObjectId, text_at};
 
 use super::hooks::notice;
@@ -54,7 +52,7 @@ fn definition_id(object: &ChartObject) -> Option<ObjectId> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::input::origin::ObjectOrigin;
