@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::input::kustomize::ValuesMerge;
-use crate::manifest::{PlacedNode, PlacedValue, ScalarStyle, read_first_document};
+use crate::manifest::{
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_first_document,
+};
 
 /// The key of a directive in a mapping, and its words.
 const PATCH_DIRECTIVE_KEY: &str = "$patch";
@@ -61,7 +63,7 @@ fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
 fn plain(value: &PlacedValue, lines: &[&str], empty: EmptyNull) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
-            old_boolean(word_at(value, lines)).map_or(Value::Bool(*truth), Value::from)
+            old_boolean(word_at(value.position, lines)).map_or(Value::Bool(*truth), Value::from)
         }
         PlacedNode::Scalar(scalar) => scalar.clone(),
         PlacedNode::List(items) => items.iter().map(|item| plain(item, lines, EmptyNull::Kept)).collect(),
@@ -69,17 +71,30 @@ fn plain(value: &PlacedValue, lines: &[&str], empty: EmptyNull) -> Value {
             let is_left = |value: &PlacedValue| {
                 empty == EmptyNull::Kept
                     || value.node != PlacedNode::Scalar(Value::Null)
-                    || matches!(word_at(value, lines), "null" | "Null" | "NULL" | "~")
+                    || matches!(word_at(value.position, lines), "null" | "Null" | "NULL" | "~")
             };
             let entries = entries.iter().filter(|entry| is_left(&entry.value));
-            entries.map(|entry| (entry.key.clone(), plain(&entry.value, lines, empty))).collect()
+            entries.map(|entry| (key_text(entry, lines), plain(&entry.value, lines, empty))).collect()
         }
     }
 }
 
-/// Returns the word at the place of a value.
-fn word_at<'a>(value: &PlacedValue, lines: &[&'a str]) -> &'a str {
-    let (line, column) = (value.position.line as usize, value.position.column as usize);
+/// Returns a key as it is written: `y` and `0x10` are texts to kustomize where they are keys.
+fn key_text(entry: &PlacedEntry, lines: &[&str]) -> String {
+    let word = word_at(entry.position, lines);
+    let word = word.split_once(':').map_or(word, |(word, _)| word);
+    let resolved = match plain_value(word) {
+        Some(Value::Bool(truth)) => truth.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => return entry.key.clone(),
+    };
+    // A key that was merged in may have the place of another one.
+    if resolved == entry.key { word.to_owned() } else { entry.key.clone() }
+}
+
+/// Returns the word at a place.
+fn word_at<'a>(position: TextPosition, lines: &[&'a str]) -> &'a str {
+    let (line, column) = (position.line as usize, position.column as usize);
     let line = line.checked_sub(1).and_then(|line| lines.get(line)).copied().unwrap_or_default();
     let start = column.checked_sub(1).and_then(|column| line.char_indices().nth(column));
     let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
@@ -249,6 +264,31 @@ mod tests {
             "a: yes\nb: 'yes'\nc: true\nd: [off, False]\ne: {f: on, g: no}\n",
             ValuesMerge::Override,
             json!({"a": "yes", "b": "yes", "c": true, "d": ["off", false], "e": {"f": "on", "g": "no"}, "x": 1}),
+        );
+    }
+
+    #[test]
+    fn keys_of_a_file_are_texts() {
+        check(
+            json!({"at": {"w": 2}}),
+            "at: {x: 0, y: 1}\nno: {on: [{n: 1}]}\n\"y\": 2\n8080: a\n0x10: b\n",
+            ValuesMerge::Override,
+            json!({
+                "at": {"w": 2, "x": 0, "y": 1}, "no": {"on": [{"n": 1}]}, "y": 2, "8080": "a", "0x10": "b",
+            }),
+        );
+        check(
+            json!({"a": 1}),
+            "b:\n  y: 1\n  x: 2\n",
+            ValuesMerge::Merge,
+            json!({"a": 1, "b": {"x": 2, "y": 1}}),
+        );
+        // A key that is a truth value to kustomize too.
+        check(
+            json!({"true": 1}),
+            "true: 2\n'false': 3\n",
+            ValuesMerge::Override,
+            json!({"true": 1, "false": 3}),
         );
     }
 
