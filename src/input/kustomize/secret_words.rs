@@ -7,6 +7,9 @@
 
 use std::collections::HashSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
 /// The marks of a file with values of Secrets: the kind, and the generator.
 const SECRET_WORDS: [&str; 2] = ["Secret", "secretGenerator"];
 
@@ -22,7 +25,8 @@ const OPEN_FIELDS: [&str; 5] = ["apiVersion:", "kind:", "name:", "namespace:", "
 
 /// Returns whether words of kustomize may quote what one of its files says of a Secret.
 ///
-/// With a generator of Secrets, any file that is no YAML may be its source.
+/// With a generator of Secrets, any file that is no YAML may be its source. In base64, as it writes
+/// what it reads, all files count.
 pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -> bool {
     let has_generator = files.iter().any(|(_, text)| text.contains(SECRET_WORDS[1]));
     let mut values = HashSet::new();
@@ -36,10 +40,30 @@ pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -
         }
     }
     let paths: HashSet<&str> = files.iter().flat_map(|(path, _)| words(path)).collect();
-    words(output).filter(|word| !paths.contains(word)).any(|word| {
-        let is_part = |value: &&str| word.len() >= MIN_PART_BYTES && value.contains(word);
-        let has_part = |value: &&str| value.len() >= MIN_PART_BYTES && word.contains(*value);
-        values.contains(word) || values.iter().any(|value| is_part(value) || has_part(value))
+    let has_value = |text: &str| {
+        words(text).filter(|word| !paths.contains(word)).any(|word| {
+            let is_part = |value: &&str| word.len() >= MIN_PART_BYTES && value.contains(word);
+            let has_part = |value: &&str| value.len() >= MIN_PART_BYTES && word.contains(*value);
+            values.contains(word) || values.iter().any(|value| is_part(value) || has_part(value))
+        })
+    };
+    let is_content = |text: &str| {
+        has_generator && text.len() >= MIN_WORD_BYTES && files.iter().any(|(_, file)| file.contains(text))
+    };
+    has_value(output) || decoded_parts(output).any(|part| has_value(&part) || is_content(&part))
+}
+
+/// Returns the texts that parts of a text have in base64. Of a longer one it is the beginning, as
+/// kustomize writes it in several lines.
+fn decoded_parts(text: &str) -> impl Iterator<Item = String> {
+    let is_border = |letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '+' | '/'));
+    text.split(is_border).filter_map(|part| {
+        let begin = part.get(..part.len() / 4 * 4).unwrap_or_default();
+        let bytes = STANDARD_NO_PAD.decode(part).or_else(|_| STANDARD_NO_PAD.decode(begin)).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        // A letter may be cut, and some files end without a line break.
+        let is_edge = |letter: char| letter.is_whitespace() || letter == char::REPLACEMENT_CHARACTER;
+        Some(text.trim_matches(is_edge).to_owned())
     })
 }
 
@@ -93,6 +117,29 @@ mod tests {
         check("env source file: [db.env] not found", &files, false);
         // A file beside it is a source of nobody.
         check("invalid line TOKEN=canary-k5", &files[1..], false);
+        // A generator writes what it reads in base64, in lines of 70 letters.
+        let generator = "secretGenerator:\n- name: db\n  literals:\n  - password=canary-k4\n  envs: [db.env]\n  files:\n  - app.yaml\n  - key.pem\n";
+        let pem = "-----BEGIN KEY-----\nA0b1C2d3E4f5G6h7I8j9K0l1M2n3O4p5Q6r7S8t9U0v1W2x3Y4z5\n";
+        let files = [
+            ("kustomization.yaml", generator),
+            ("db.env", "TOKEN=canary-k5\n"),
+            ("app.yaml", "mode: calm-k6\n"),
+            ("key.pem", pem),
+        ];
+        check("got ScalarNode: node contents: Y2FuYXJ5LWs0", &files, true);
+        check("\"data\":map[string]interface {}{\"a\":\"Y2FuYXJ5LWs1\"}", &files, true);
+        check("map[string]interface {}{\"app.yaml\":\"bW9kZTogY2FsbS1rNgo=\"}", &files, true);
+        check(
+            "map[string]interface {}{\"key.pem\":\"LS0tLS1CRUdJTiBLRVktLS0tLQpBMGIxQzJkM0U0ZjVHNmg3SThqOUswbDFNMm4zTzRwNV\\nE2cjdTOHQ5VTB2MVcyeDNZNHo1Cg==\"}",
+            &files,
+            true,
+        );
+        check("json: unsupported type: map[interface {}]interface {}", &files, false);
+        check(
+            "may not add resource with an already registered id: ConfigMap.v1.[noGrp]/a.[noNs]",
+            &files,
+            false,
+        );
         let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
         check("for value canary", &[("all.json", flow)], true);
     }
