@@ -10,8 +10,12 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// The marks of a file with values of Secrets: the kind, and the generator.
-const SECRET_WORDS: [&str; 2] = ["Secret", "secretGenerator"];
+use super::file::folded;
+
+/// The mark of a file with values of Secrets.
+const SECRET_WORD: &str = "Secret";
+/// The mark of a file with a generator of Secrets, a field or a plugin, with letters of one case.
+const GENERATOR_WORD: &str = "secretgenerator";
 
 /// The shortest part of a value that is looked for within the words, in bytes. A shorter one must
 /// be a whole word, as `a` is a part of nearly all.
@@ -28,12 +32,13 @@ const OPEN_FIELDS: [&str; 5] = ["apiVersion:", "kind:", "name:", "namespace:", "
 /// With a generator of Secrets, any file that is no YAML may be its source. In base64, as it writes
 /// what it reads, all files count.
 pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -> bool {
-    let has_generator = files.iter().any(|(_, text)| text.contains(SECRET_WORDS[1]));
+    let is_generator = |text: &str| folded(text).contains(GENERATOR_WORD);
+    let has_generator = files.iter().any(|(_, text)| is_generator(text));
     let mut values = HashSet::new();
     for (path, text) in files {
         let is_yaml = [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
         let is_kustomization = path.rsplit('/').next() == Some("Kustomization");
-        if SECRET_WORDS.iter().any(|mark| text.contains(mark)) {
+        if text.contains(SECRET_WORD) || is_generator(text) {
             values.extend(text.lines().filter_map(value_part).flat_map(words));
         } else if has_generator && !is_yaml && !is_kustomization {
             values.extend(text.lines().flat_map(words));
@@ -117,7 +122,15 @@ mod tests {
         check("env source file: [db.env] not found", &files, false);
         // A file beside it is a source of nobody.
         check("invalid line TOKEN=canary-k5", &files[1..], false);
-        // A generator writes what it reads in base64, in lines of 70 letters.
+        // A generator may be a plugin, and a field is one in any case of its letters.
+        for generator in [
+            "apiVersion: builtin\nkind: SecretGenerator\nenvs: [db.env]\n",
+            "secretgenerator: [{envs: [db.env]}]\n",
+        ] {
+            let files = [("generator.yaml", generator), ("db.env", "TOKEN=canary-k5\n")];
+            check("invalid line TOKEN=canary-k5", &files, true);
+        }
+        // It writes what it reads in base64, in lines of 70 letters.
         let generator = "secretGenerator:\n- name: db\n  literals:\n  - password=canary-k4\n  envs: [db.env]\n  files:\n  - app.yaml\n  - key.pem\n";
         let pem = "-----BEGIN KEY-----\nA0b1C2d3E4f5G6h7I8j9K0l1M2n3O4p5Q6r7S8t9U0v1W2x3Y4z5\n";
         let files = [
