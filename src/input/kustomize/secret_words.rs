@@ -95,12 +95,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(output: &str, files: &[(&str, &str)], expected: bool) {
+        assert_eq!(can_quote_secret(output, files), expected, "{output}");
+    }
+
     #[test]
     fn words_that_quote_a_value_of_a_secret_are_found() {
-        #[track_caller]
-        fn check(output: &str, files: &[(&str, &str)], expected: bool) {
-            assert_eq!(can_quote_secret(output, files), expected, "{output}");
-        }
         let secret =
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\nstringData:\n  url: canary.k11:5432\n";
         let plain = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\ndata: {mode: calm}\n";
@@ -122,6 +123,12 @@ mod tests {
         check("env source file: [db.env] not found", &files, false);
         // A file beside it is a source of nobody.
         check("invalid line TOKEN=canary-k5", &files[1..], false);
+        let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
+        check("for value canary", &[("all.json", flow)], true);
+    }
+
+    #[test]
+    fn what_a_generator_of_secrets_reads_is_found() {
         // A generator may be a plugin, and a field is one in any case of its letters.
         for generator in [
             "apiVersion: builtin\nkind: SecretGenerator\nenvs: [db.env]\n",
@@ -153,7 +160,5 @@ mod tests {
             &files,
             false,
         );
-        let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
-        check("for value canary", &[("all.json", flow)], true);
     }
 }
