@@ -39,7 +39,7 @@ pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -
         let is_yaml = [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end));
         let is_kustomization = path.rsplit('/').next() == Some("Kustomization");
         if text.contains(SECRET_WORD) || is_generator(text) {
-            values.extend(text.lines().filter_map(value_part).flat_map(words));
+            values.extend(value_parts(text).into_iter().flat_map(words));
         } else if has_generator && !is_yaml && !is_kustomization {
             values.extend(text.lines().flat_map(words));
         }
@@ -70,6 +70,35 @@ fn decoded_parts(text: &str) -> impl Iterator<Item = String> {
         let is_edge = |letter: char| letter.is_whitespace() || letter == char::REPLACEMENT_CHARACTER;
         Some(text.trim_matches(is_edge).to_owned())
     })
+}
+
+/// The lines below `data` or `stringData`: how far that key is indented, and the keys below it.
+struct DataLines {
+    indent: usize,
+    entries: Option<usize>,
+}
+
+/// Returns the parts of a text of YAML that may be values.
+fn value_parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut data) = (Vec::new(), None::<DataLines>);
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (content, indent) = (line.trim(), line.len() - line.trim_start().len());
+        data = data.filter(|block| indent > block.indent);
+        let Some(block) = &mut data else {
+            parts.extend(value_part(line));
+            if matches!(content, "data:" | "stringData:") {
+                data = Some(DataLines { indent, entries: None });
+            }
+            continue;
+        };
+        // No key there is one of the object, and what is deeper is all of it value.
+        if *block.entries.get_or_insert(indent) == indent {
+            parts.extend(content.split_once(": ").map(|(_, value)| value));
+        } else {
+            parts.push(content);
+        }
+    }
+    parts
 }
 
 /// Returns the part of a line of YAML that may be a value; none of a comment, and of a field that
@@ -123,6 +152,14 @@ mod tests {
         check("env source file: [db.env] not found", &files, false);
         // A file beside it is a source of nobody.
         check("invalid line TOKEN=canary-k5", &files[1..], false);
+        // What is a name beside the data is a value in it.
+        let data = "kind: Secret\nmetadata:\n  name: db-k7\nstringData:\n  name: canary-k7\n  file: |\n    # canary-k8\n\n    canary-k9: x\ntype: Opaque\n";
+        for value in ["canary-k7", "canary-k8", "canary-k9"] {
+            check(&format!("{index}{value}"), &[("secret.yaml", data)], true);
+        }
+        for name in ["db-k7", "Opaque", "file"] {
+            check(&format!("{index}{name}"), &[("secret.yaml", data)], false);
+        }
         let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
         check("for value canary", &[("all.json", flow)], true);
     }
