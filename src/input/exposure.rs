@@ -56,10 +56,27 @@ impl<'f> SealedPositions<'f> {
 
     fn read(&self) -> HashMap<String, TextPosition> {
         let mut positions = HashMap::new();
-        for document in self.bytes.iter().flat_map(|bytes| read_documents(self.file, bytes).documents) {
+        for document in self.documents() {
             add_positions(&document, &mut positions);
         }
         positions
+    }
+
+    fn documents(&self) -> Vec<PlacedValue> {
+        self.bytes.map(|bytes| read_documents(self.file, bytes).documents).unwrap_or_default()
+    }
+
+    /// Returns the lines of documents that begin with the metadata of SOPS, each with the line in
+    /// which the opened one begins.
+    fn moved_lines(&self) -> HashMap<u32, u32> {
+        let moved = |document: PlacedValue| {
+            let (metadata, others): (Vec<_>, Vec<_>) =
+                document.entries().iter().partition(|entry| entry.key == SOPS_KEY);
+            let is_first = metadata.iter().any(|entry| entry.position == document.position);
+            let next = others.iter().map(|entry| entry.position.line).min();
+            next.filter(|_| is_first).map(|line| (document.position.line, line))
+        };
+        self.documents().into_iter().filter_map(moved).collect()
     }
 }
 
@@ -94,11 +111,17 @@ pub(super) fn hold_exposed_back(
         lines: Vec::new(),
         is_identity_hidden: false,
     };
-    let mut partners: BTreeMap<ItemPosition, &ManifestItem> =
-        positions(&sealed.items).zip(&sealed.items).collect();
-    let positions: Vec<ItemPosition> = positions(&opened.items).collect();
-    let mut fates = Vec::with_capacity(positions.len());
-    for (position, item) in positions.iter().zip(&mut opened.items) {
+    let unmoved = HashMap::new();
+    let found_positions: Vec<ItemPosition> = positions(&opened.items, &unmoved).collect();
+    let partners_at = |moved: &HashMap<u32, u32>| -> BTreeMap<ItemPosition, &ManifestItem> {
+        positions(&sealed.items, moved).zip(&sealed.items).collect()
+    };
+    let mut partners = partners_at(&unmoved);
+    if found_positions.iter().any(|position| !partners.contains_key(position)) {
+        partners = partners_at(&sealed_positions.moved_lines());
+    }
+    let mut fates = Vec::with_capacity(found_positions.len());
+    for (position, item) in found_positions.iter().zip(&mut opened.items) {
         fates.push(match partners.remove(position) {
             Some(sealed) => review.pair(sealed, item),
             None => review.without_partner(item),
@@ -119,15 +142,17 @@ pub(super) fn drop_unidentified(sealed: &mut ManifestFile) {
     sealed.understood &= sealed.items.len() == before;
 }
 
-/// The line of an object, and the number of those before it in that line. Opening moves neither.
+/// The line of an object, and the number of those before it in that line. Opening moves neither,
+/// but for a document that begins with its metadata.
 type ItemPosition = (u32, usize);
 
-fn positions(items: &[ManifestItem]) -> impl Iterator<Item = ItemPosition> {
+fn positions(items: &[ManifestItem], moved: &HashMap<u32, u32>) -> impl Iterator<Item = ItemPosition> {
     let mut counts: HashMap<u32, usize> = HashMap::new();
     items.iter().map(move |item| {
-        let count = counts.entry(item.origin.line).or_default();
+        let line = moved.get(&item.origin.line).copied().unwrap_or(item.origin.line);
+        let count = counts.entry(line).or_default();
         *count += 1;
-        (item.origin.line, *count)
+        (line, *count)
     })
 }
 

@@ -39,6 +39,9 @@ const MAX_WARNINGS: usize = 50;
 /// Characters of a program's complaint that are shown.
 const MAX_STDERR_CHARS: usize = 1_000;
 
+/// The words before the reason of a failure, in the first of its lines.
+const ERROR_PREFIX: &str = "Error: ";
+
 /// An object that was rendered.
 #[derive(Clone, PartialEq)]
 pub(crate) struct RenderedObject {
@@ -349,16 +352,17 @@ async fn build<T: FileTree>(
     if run.is_success() {
         return Ok(Zeroizing::new(run.output));
     }
-    let stderr = stderr_text(&run.stderr, render_place.folder());
     // Of a program that has no memory left the last words are where it stopped.
     if run.denied_by() == Some(SandboxPart::Memory) {
         let (program, stderr) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }
-    if may_quote(&stderr, tree, files)? {
-        return Err(RenderError::MessageWithheld { program: "kustomize" });
+    for stderr in stderr_texts(&run.stderr, render_place.folder()) {
+        if !may_quote(&stderr, tree, files)? {
+            return Err(RenderError::Failed { program: "kustomize", stderr });
+        }
     }
-    Err(RenderError::Failed { program: "kustomize", stderr })
+    Err(RenderError::MessageWithheld { program: "kustomize" })
 }
 
 /// Returns whether words of kustomize may quote a value of a Secret in its files.
@@ -375,18 +379,33 @@ fn may_quote<T: FileTree>(output: &str, tree: &RenderTree, files: &T) -> Result<
     Ok(can_quote_secret(output, &texts))
 }
 
-/// Returns the last thing that a program said, without the places of our own files.
-fn stderr_text(stderr: &str, folder: &Path) -> String {
+/// Returns what a program said of its failure, without the places of our own files: all of it, and
+/// the last line, which may be shown where all of it may not.
+fn stderr_texts(stderr: &str, folder: &Path) -> [String; 2] {
     let stderr = stderr.replace(&format!("{}/tree/", folder.display()), "");
     let stderr = stderr.replace(&format!("{}/tree", folder.display()), ".");
-    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
-    let last = last.strip_prefix("Error: ").unwrap_or(last);
+    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines.last().copied().unwrap_or("it says nothing");
+    let start = lines.iter().position(|line| line.starts_with(ERROR_PREFIX));
+    let whole = match start.and_then(|start| lines.get(start..)).unwrap_or_default() {
+        [] | [_] => last.to_owned(),
+        // The reason may be behind much that is repeated of the files.
+        said @ [first, ..] => Some(said.join(" "))
+            .filter(|whole| whole.chars().count() <= MAX_STDERR_CHARS)
+            .unwrap_or_else(|| format!("{first} … {last}")),
+    };
+    [stderr_excerpt(&whole), stderr_excerpt(last)]
+}
+
+/// Returns the words of a program as a message shows them.
+fn stderr_excerpt(text: &str) -> String {
+    let text = text.strip_prefix(ERROR_PREFIX).unwrap_or(text);
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let mut text: String = last.chars().take(MAX_STDERR_CHARS).map(plain).collect();
-    if last.chars().nth(MAX_STDERR_CHARS).is_some() {
-        text.push('…');
+    let mut excerpt: String = text.chars().take(MAX_STDERR_CHARS).map(plain).collect();
+    if text.chars().nth(MAX_STDERR_CHARS).is_some() {
+        excerpt.push('…');
     }
-    text
+    excerpt
 }
 
 /// A document that a program printed.
@@ -510,6 +529,24 @@ mod tests {
         let table = VariableTable::open([("B", "true")]);
         assert_eq!(rendered(Some(&table)), expected(json!(true), "true", "true"));
         assert_eq!(rendered(None), expected(json!("${B}"), "${B}", "${B}"));
+    }
+
+    #[test]
+    fn the_reason_of_a_failure_may_have_several_lines() {
+        let check = |stderr: &str, expected: [&str; 2]| {
+            assert_eq!(stderr_texts(stderr, Path::new("/run/a")), expected, "{stderr}");
+        };
+        check("", ["it says nothing"; 2]);
+        check("stopped\n", ["stopped"; 2]);
+        check("# Warning: old\nError: open /run/a/tree/b/x.yaml\n\n", ["open b/x.yaml"; 2]);
+        let kind = "wrong node kind: expected MappingNode but got SequenceNode: node contents:";
+        check(&format!("# Warning: old\nError: {kind}\n[a]\n"), [&format!("{kind} [a]"), "[a]"]);
+        check(
+            "Error: with config: `\npath: p.yaml\n`: both cannot be set\npath: p.yaml\n",
+            ["with config: ` path: p.yaml `: both cannot be set path: p.yaml", "path: p.yaml"],
+        );
+        let long = format!("Error: with config: `\n{}\n`: no patch\n", "patch\n".repeat(MAX_STDERR_CHARS));
+        check(&long, ["with config: ` … `: no patch", "`: no patch"]);
     }
 
     /// Prints more small objects than anybody applies, within the bytes of an output.

@@ -304,7 +304,7 @@ fn substitute_file(
 
 fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
     let mut hash = Sha256::new();
-    hash.update("rhumb substitute 3");
+    hash.update("rhumb substitute 4");
     hash.update(<[u8; 20]>::from(file.blob));
     for (name, value) in table.key_values(&digest) {
         for part in [name, value] {

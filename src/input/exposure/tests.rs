@@ -99,6 +99,22 @@ fn only_the_data_of_a_secret_is_opened() {
 }
 
 #[test]
+fn a_document_may_begin_with_its_metadata() {
+    let check = |content: &str, expected: &str, shown: &str| {
+        let file = sealed_file(content);
+        let (content, metadata) = file.split_once("sops:\n").unwrap();
+        let text = format!("sops:\n{metadata}{content}");
+        let reading = read_manifest(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &decrypter());
+        let line = text.lines().zip(1..).find(|(line, _)| line.starts_with("    x: ENC"));
+        let found = line.map(|(_, number)| format!("a.yaml:{number}: {shown} {SHOWN}"));
+        check_reading(&reading, &text, &[expected], &found.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    check(&format!("{HEAD}{DATA}"), "Secret a", "");
+    let labelled = format!("{HEAD}  labels:\n    x: <metadata:labels:x:=canary-9b1e>\n{DATA}");
+    check(&labelled, "-Secret a", "metadata.labels.x");
+}
+
+#[test]
 fn what_is_encrypted_of_an_identity_is_no_name_of_anything() {
     for (object, found) in [
         // The name in the open is none that Kubernetes takes, which is not said.

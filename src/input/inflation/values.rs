@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::input::kustomize::{ValuesMerge, printable};
-use crate::manifest::{PlacedNode, PlacedValue, ScalarStyle, read_first_document};
+use crate::manifest::{
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_first_document,
+};
 
 /// The key of a directive in a mapping, and its words.
 const PATCH_DIRECTIVE_KEY: &str = "$patch";
@@ -66,7 +68,7 @@ fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
 fn plain(value: &PlacedValue, words: &PlacedWords<'_>, empty: EmptyNull) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
-            old_boolean(words.at(value)).map_or(Value::Bool(*truth), Value::from)
+            old_boolean(words.at(value.position)).map_or(Value::Bool(*truth), Value::from)
         }
         PlacedNode::Scalar(scalar) => scalar.clone(),
         PlacedNode::List(items) => items.iter().map(|item| plain(item, words, EmptyNull::Kept)).collect(),
@@ -74,12 +76,29 @@ fn plain(value: &PlacedValue, words: &PlacedWords<'_>, empty: EmptyNull) -> Valu
             let is_left = |value: &PlacedValue| {
                 empty == EmptyNull::Kept
                     || value.node != PlacedNode::Scalar(Value::Null)
-                    || matches!(words.at(value), "null" | "Null" | "NULL" | "~")
+                    || matches!(words.at(value.position), "null" | "Null" | "NULL" | "~")
             };
-            let entries = entries.iter().filter(|entry| is_left(&entry.value));
-            entries.map(|entry| (entry.key.clone(), plain(&entry.value, words, empty))).collect()
+            // The words of a line are found in their order.
+            let entry_of = |entry: &PlacedEntry| {
+                let key = key_text(entry, words);
+                is_left(&entry.value).then(|| (key, plain(&entry.value, words, empty)))
+            };
+            entries.iter().filter_map(entry_of).collect()
         }
     }
+}
+
+/// Returns a key as it is written: `y` and `0x10` are texts to kustomize where they are keys.
+fn key_text(entry: &PlacedEntry, words: &PlacedWords<'_>) -> String {
+    let word = words.at(entry.position);
+    let word = word.split_once(':').map_or(word, |(word, _)| word);
+    let resolved = match plain_value(word) {
+        Some(Value::Bool(truth)) => truth.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => return entry.key.clone(),
+    };
+    // A key that was merged in may have the place of another one.
+    if resolved == entry.key { word.to_owned() } else { entry.key.clone() }
 }
 
 /// The words of a text by their places.
@@ -95,9 +114,9 @@ impl<'a> PlacedWords<'a> {
         Self { lines: text.lines().collect(), last: Cell::default() }
     }
 
-    /// Returns the word at the place of a value.
-    fn at(&self, value: &PlacedValue) -> &'a str {
-        let (line, column) = (value.position.line as usize, value.position.column as usize);
+    /// Returns the word at a place.
+    fn at(&self, position: TextPosition) -> &'a str {
+        let (line, column) = (position.line as usize, position.column as usize);
         let (Some(number), Some(column)) = (line.checked_sub(1), column.checked_sub(1)) else { return "" };
         let (last_line, last_column, last_byte) = self.last.get();
         let is_behind = last_line == line && last_column <= column;
@@ -300,6 +319,31 @@ mod tests {
             (100_002, &json!("yes"), &json!("yes"), &json!("no"))
         );
         assert_eq!(read["b"], json!(["on", "é", "off"]));
+    }
+
+    #[test]
+    fn keys_of_a_file_are_texts() {
+        check(
+            json!({"at": {"w": 2}}),
+            "at: {x: 0, y: 1}\nno: {on: [{n: 1}]}\n\"y\": 2\n8080: a\n0x10: b\n",
+            ValuesMerge::Override,
+            json!({
+                "at": {"w": 2, "x": 0, "y": 1}, "no": {"on": [{"n": 1}]}, "y": 2, "8080": "a", "0x10": "b",
+            }),
+        );
+        check(
+            json!({"a": 1}),
+            "b:\n  y: 1\n  x: 2\n",
+            ValuesMerge::Merge,
+            json!({"a": 1, "b": {"x": 2, "y": 1}}),
+        );
+        // A key that is a truth value to kustomize too.
+        check(
+            json!({"true": 1}),
+            "true: 2\n'false': 3\n",
+            ValuesMerge::Override,
+            json!({"true": 1, "false": 3}),
+        );
     }
 
     #[test]

@@ -325,8 +325,11 @@ impl<'s> Substitution<'s> {
         if !is_sound {
             return None;
         }
-        if style == ScalarStyle::Fixed || traits.is_text(path) {
+        if style == ScalarStyle::Fixed {
             return Some(Value::String(new));
+        }
+        if traits.is_text(path) {
+            return Some(Value::String(plain_text(&new)));
         }
         if new.trim_start().starts_with(['[', '{']) {
             self.find(position, path, VariableProblem::Collection);
@@ -345,6 +348,15 @@ struct ScalarSite<'p> {
     style: ScalarStyle,
     traits: ObjectFieldTypes,
     path: &'p ParentPath<'p>,
+}
+
+/// Returns a scalar without quotes as the text that it is, whatever type it has: without the quotes
+/// that its variables put around it, and without the blanks.
+fn plain_text(text: &str) -> String {
+    match plain_value(text) {
+        Some(Value::String(text)) => text,
+        _ => text.trim_matches([' ', '\t', '\n', '\r']).to_owned(),
+    }
 }
 
 fn is_mapping(value: &PlacedValue) -> bool {

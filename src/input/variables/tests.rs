@@ -134,6 +134,17 @@ fn labels_annotations_and_data_stay_text() {
         "metadata:\n  labels:\n    a: ${REPLICAS}\n  annotations:\n    b: ${TRUE}\n  generation: ${REPLICAS}\n",
         json!({ "metadata": { "labels": { "a": "3" }, "annotations": { "b": "true" }, "generation": 3 } }),
     );
+    // The way by which texts are kept for Flux gives the same text here.
+    for quoted in ["${quote}${REPLICAS}${quote}", "${UNSET:=\"3\"}", "${UNSET:='3'}", "${UNSET:= 3 }"] {
+        let text = format!("metadata:\n  annotations:\n    a: {quoted}\n");
+        check(&text, json!({ "metadata": { "annotations": { "a": "3" } } }));
+        let text = format!("apiVersion: v1\nkind: ConfigMap\ndata:\n  a: {quoted}\n");
+        check(&text, json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "3" } }));
+    }
+    check(
+        "metadata:\n  labels:\n    a: '${quote}x${quote}'\n    b: ${quote}x\n    c: ${EMPTY}\n",
+        json!({ "metadata": { "labels": { "a": "\"x\"", "b": "\"x", "c": "" } } }),
+    );
     let data = |head: &str| format!("{head}\ndata:\n  a: ${{REPLICAS}}\n");
     let read = |head: &str| read(&data(head)).documents[0].value.to_value()["data"]["a"].clone();
     assert_eq!(read("apiVersion: v1\nkind: ConfigMap"), json!("3"));
