@@ -440,9 +440,9 @@ mod tests {
         let host = RenderHost::new(&RendererConfig::default(), OsString::new(), "/nowhere".into());
         let (repository, name) = (address.to_string(), "web".to_owned());
         let reference = ChartReference { repository, name, version: "1.0.0".to_owned() };
-        let fetched = fetcher.fetch(&host, &reference, ExpectedDigest::First).await.unwrap_err();
+        let pulled = fetcher.fetch(&host, &reference, ExpectedDigest::First).await.unwrap_err();
         let newest = fetcher.newest_version(&host, &reference.repository, "web", "*").await.unwrap_err();
-        for error in [fetched, newest] {
+        for error in [pulled, newest] {
             assert!(error.code() == "fetch-failed" && error.is_transient(), "{error}");
         }
     }
