@@ -312,7 +312,10 @@ fn a_path_that_is_too_long_to_be_written_is_refused_by_name() {
 
 #[test]
 fn a_chart_may_be_made_of_a_thousand_others() {
-    let names = |count: usize| (0..count).map(|number| format!("- name: a{number}\n")).collect::<String>();
+    let names = |count: usize| {
+        let lines: Vec<String> = (0..count).map(|number| format!("- name: a{number}\n")).collect();
+        lines.concat()
+    };
     let first =
         |tree: MemoryTree| findings(&closure(&tree.file("apps/web/charts/b.tgz", ""))).first().cloned();
     let chart =
