@@ -48,6 +48,7 @@ mod outcomes;
 mod overlay;
 mod own_writes;
 mod ownership;
+mod peer_reads;
 mod pods;
 mod promotions;
 mod prune;
