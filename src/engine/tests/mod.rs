@@ -9,6 +9,7 @@ mod budget;
 mod budget_enumeration;
 mod budget_inputs;
 mod budget_loads;
+mod claims;
 mod competing_accounts;
 mod config_hash;
 mod confirmations;
