@@ -259,8 +259,15 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
     use super::*;
-    use crate::engine::PruneCause;
+    use crate::engine::tests::world::{FIRST, SECOND, SET, World, WorldObject, desired, following, reading};
+    use crate::engine::{
+        Action, ActionResult, AdoptPolicy, AllowList, ObjectEntry, PruneCause, PrunePolicy,
+        RepositoryIdentity, ResourceVersion,
+    };
     use crate::object::GroupKind;
 
     fn config(number: usize) -> ObjectId {
@@ -320,5 +327,144 @@ mod tests {
         assert!(!cached.remove_deleted(&config(0)), "it is gone already");
         assert_eq!((cached.deleted, cached.undone), (1, 0));
         assert!(cached.decisions.keys().eq([&config(1)]) && cached.facts.keys().eq([&config(1)]));
+    }
+
+    /// Returns an engine with a source that has no object.
+    fn engine() -> Engine {
+        following(&[("own", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned)
+    }
+
+    /// Returns what a watch shows of an object of the source, as it came with revision c1.
+    fn live(id: &ObjectId, rv: u64) -> LiveObject {
+        World::live(id, &WorldObject::settled(desired(id, 1, "a").hash, "c1", rv))
+    }
+
+    #[test]
+    fn what_comes_or_goes_has_all_judged_again_but_what_is_gone_as_decided() {
+        let check =
+            |blocker: Option<PruneDecision>, was: Option<SourceId>, is: Option<SourceId>, expected: bool| {
+                let mut engine = engine();
+                engine.sources[FIRST].prunes =
+                    CachedPruneDecisions { blocker: blocker.clone(), ..decided(1, 1) };
+                engine.note_owner_change(&config(0), was, is);
+                assert_eq!(engine.sources[FIRST].prunes.is_stale, expected, "{blocker:?} {was:?} {is:?}");
+            };
+        check(None, Some(FIRST), None, false);
+        check(None, None, Some(FIRST), true);
+        check(None, Some(FIRST), Some(FIRST), true);
+        check(None, Some(FIRST), Some(SECOND), true);
+        check(None, Some(SECOND), None, true);
+        // While the guard is closed, numbers change nothing.
+        let closed = || Some(PruneDecision::Keep(PruneCause::PolicyOff));
+        check(closed(), Some(FIRST), None, false);
+        check(closed(), None, Some(FIRST), false);
+    }
+
+    #[test]
+    fn an_object_that_changes_its_source_or_its_proof_has_all_judged_again() {
+        let id = config(0);
+        let proven = live(&id, 1);
+        let unproven = LiveObject { release: None, ..proven.clone() };
+        let check = |before: Option<&LiveObject>, now: Option<&LiveObject>, expected: bool| {
+            let mut engine = engine();
+            if let Some(before) = before {
+                engine.objects.informer_objects.insert(id.clone(), Box::new(before.clone()));
+            }
+            engine.count_live(&id, None);
+            engine.sources[FIRST].prunes = decided(0, 1);
+            match now {
+                Some(now) => {
+                    drop(engine.objects.informer_objects.insert(id.clone(), Box::new(now.clone())));
+                }
+                None => drop(engine.objects.informer_objects.remove(&id)),
+            }
+            engine.count_live(&id, before);
+            let case = [before, now].map(|live| live.map(LiveObject::is_unproven));
+            assert_eq!(engine.sources[FIRST].prunes.is_stale, expected, "{case:?}");
+        };
+        check(None, Some(&proven), true);
+        check(None, Some(&unproven), true);
+        check(Some(&proven), None, true);
+        check(Some(&unproven), None, true);
+        check(Some(&proven), Some(&unproven), true);
+        check(Some(&unproven), Some(&proven), true);
+        check(Some(&proven), Some(&proven), false);
+        check(Some(&unproven), Some(&unproven), false);
+    }
+
+    #[test]
+    fn an_object_is_deleted_here_once_the_server_has_said_so_and_the_watch_owes_the_event() {
+        let check = |awaited: Option<u64>, accepted: &AcceptedContent, expected: bool| {
+            let mut engine = engine();
+            let min_resource_version = awaited.map(|rv| (ResourceVersion(rv), Instant::now()));
+            let accepted = accepted.clone();
+            let entry = ObjectEntry { accepted, min_resource_version, ..ObjectEntry::default() };
+            engine.objects.entries.insert(config(0), Box::new(entry));
+            assert_eq!(engine.is_deleted_here(&config(0)), expected, "{awaited:?}");
+        };
+        let known = AcceptedContent::Known(desired(&config(0), 1, "a"));
+        check(Some(2), &AcceptedContent::Nothing, true);
+        check(None, &AcceptedContent::Nothing, false);
+        check(Some(2), &known, false);
+        check(None, &known, false);
+        assert!(!engine().is_deleted_here(&config(0)), "nobody knows it");
+    }
+
+    #[test]
+    fn the_answer_to_a_decided_deletion_has_nothing_judged_again() {
+        let (mut engine, id, now) = (engine(), config(0), Instant::now());
+        engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+        engine.observe_object(&id, live(&id, 1));
+        engine.set_reading(FIRST, reading("c2", &[("a", None)]));
+        let action = engine.decide(&id, now).action;
+        assert!(matches!(action, Action::Delete(..)), "{action:?}");
+        engine.record_result(&id, &action, ActionResult::Deleted, now);
+        assert!(!engine.sources[FIRST].prunes.is_stale);
+    }
+
+    /// Returns an engine whose source prunes nothing, and has so many objects that it does not
+    /// want.
+    fn closed(count: usize) -> Engine {
+        let mut engine = engine();
+        engine.sources[FIRST].declared.prune = PrunePolicy::Off;
+        engine.set_reading(FIRST, reading("c1", &[]));
+        for number in 0..count {
+            engine.observe_object(&config(number), live(&config(number), number as u64 + 1));
+        }
+        engine.process_changes();
+        assert_eq!(engine.sources[FIRST].prunes.decisions().len(), count);
+        engine.take_dirty();
+        engine
+    }
+
+    #[test]
+    fn while_the_guard_is_closed_a_fact_about_the_source_has_all_judged_again() {
+        let mut engine = closed(2);
+        engine.sources[FIRST].declared.allow =
+            Arc::new(AllowList { namespaces: Some(["elsewhere".into()].into()), ..AllowList::default() });
+        engine.mark_prunes_stale();
+        engine.decide_changed_prunes();
+        let decisions = engine.sources[FIRST].prunes.decisions();
+        assert!(
+            decisions.values().all(|decision| matches!(decision, PruneDecision::Ignore(_))),
+            "{decisions:?}"
+        );
+        assert!(!engine.sources[FIRST].prunes.is_stale);
+    }
+
+    #[test]
+    fn while_the_guard_is_closed_an_object_whose_own_facts_change_is_judged_alone_and_woken() {
+        let (mut engine, id) = (closed(100), config(3));
+        let mut changed = engine.informer_object(&id).unwrap().clone();
+        (changed.rv, changed.prune_timing) = (ResourceVersion(200), PruneTiming::Never);
+        engine.observe_object(&id, changed);
+        engine.take_dirty();
+        lookup_counts::take_count();
+        engine.decide_changed_prunes();
+        let lookups = lookup_counts::take_count();
+        assert!(lookups < 100, "{lookups}");
+        let decision = &engine.sources[FIRST].prunes.decisions()[&id];
+        assert_eq!(*decision, PruneDecision::Keep(PruneCause::Annotated));
+        assert_eq!(engine.take_dirty(), [id]);
     }
 }

@@ -206,8 +206,6 @@ impl Engine {
             let peers = || self.peers();
             let is_requested = |id: &ObjectId| peers().any(|peer| peer.has_takeover_request(object_hash(id)));
             all.sort_by_cached_key(|(is_gone, id)| (!is_requested(id), *is_gone));
-        } else {
-            all.sort();
         }
         all.into_iter().take(MAX_REQUESTED_OBJECTS).map(|(_, id)| object_hash(id)).collect()
     }
@@ -243,6 +241,8 @@ fn merge_progress(progress: SourceProgress, recorded: Option<&SourceStatement>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::world::{FIRST, SET, World, WorldObject, config, desired, following, reading};
+    use crate::engine::{AdoptPolicy, KeptObjects, PeerSource, RepositoryIdentity, SharedDesiredObject};
     use crate::object::Revision;
 
     #[test]
@@ -263,5 +263,50 @@ mod tests {
         check(unread(), Some(SourceProgress::Unversioned), unread());
         check(of("shop", Some("r2")), Some(of("shop", Some("r1"))), of("shop", Some("r2")));
         check(SourceProgress::Unversioned, Some(of("shop", Some("r1"))), SourceProgress::Unversioned);
+    }
+
+    /// Returns an engine that asks other sources, with one source of its own.
+    fn engine() -> Engine {
+        let mut engine = following(&[("own", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
+        engine.require_peer_consent();
+        engine
+    }
+
+    #[test]
+    fn as_many_objects_as_can_be_named_are_requested_by_name() {
+        let listed = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+            let file = |name: &String| desired(&config(name), 1, name);
+            let files: Vec<(&str, Option<SharedDesiredObject>)> =
+                names.iter().map(|name| (name.as_str(), Some(file(name)))).collect();
+            let mut engine = engine();
+            engine.set_reading(FIRST, reading("c1", &files));
+            match engine.takeover_requests(FIRST) {
+                TakeoverRequests::Listed(these) => Some(these.len()),
+                TakeoverRequests::Unlisted => None,
+            }
+        };
+        assert_eq!(listed(MAX_REQUESTED_OBJECTS), Some(MAX_REQUESTED_OBJECTS));
+        assert_eq!(listed(MAX_REQUESTED_OBJECTS + 1), None);
+    }
+
+    #[test]
+    fn of_more_than_can_be_named_that_is_given_up_last_which_is_gone() {
+        let (mut engine, last) = (engine(), config("z"));
+        engine.set_reading(FIRST, reading("c1", &[]));
+        let thing = WorldObject::settled(desired(&last, 1, "z").hash, "c1", 1);
+        engine.observe_object(&last, World::live(&last, &thing));
+        let gone = (0..MAX_REQUESTED_OBJECTS).map(|number| config(&number.to_string()));
+        engine.handover.given_up.entry(FIRST).or_default().extend(gone);
+        let other = PeerSource {
+            name: "other".into(),
+            inventory_id: "applyset-other-v1".into(),
+            statement: Ok(SourceStatement::default()),
+            kept: KeptObjects::default(),
+            rejections: Vec::new(),
+        };
+        engine.set_peers(vec![other], Instant::now());
+        let given_up = engine.given_up_objects(FIRST);
+        assert_eq!((given_up.len(), given_up.contains(&object_hash(&last))), (MAX_REQUESTED_OBJECTS, true));
     }
 }

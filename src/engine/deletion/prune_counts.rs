@@ -50,14 +50,16 @@ impl Engine {
         for source in self.source_ids() {
             let moving = self.is_change_unfinished(source, id);
             let state = &mut self.sources[source];
-            let was_moving =
-                if moving { !state.unfinished.insert(id.clone()) } else { state.unfinished.remove(id) };
+            if moving {
+                state.unfinished.insert(id.clone());
+            }
+            let has_ended = !moving && state.unfinished.remove(id);
             if state.unfinished.is_empty() {
                 // Memory that a first pass over a large source needed is given back.
                 state.unfinished.shrink_to_fit();
             }
             // Deletions wait for what moves, and name it.
-            if moving || was_moving {
+            if moving || has_ended {
                 state.prunes.mark_stale();
             }
         }
@@ -121,6 +123,56 @@ impl Engine {
             for (id, _) in self.entries().filter(|(id, entry)| self.is_differing(number, id, entry)) {
                 assert!(may_differ.contains(id), "{id} differs");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::tests::world::{FIRST, SET, World, WorldObject, config, desired, following, reading};
+    use crate::engine::{
+        AdoptPolicy, Engine, LiveObject, PruneCause, PruneDecision, RepositoryIdentity, SharedDesiredObject,
+    };
+    use crate::health::{Health, HealthStatus};
+    use crate::object::GroupKind;
+
+    fn engine() -> Engine {
+        following(&[("own", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned)
+    }
+
+    #[test]
+    fn what_is_gone_is_none_of_all_objects_of_a_kind() {
+        let names = ["a", "b", "c", "d"];
+        let files = |is_there: bool| -> Vec<(&str, Option<SharedDesiredObject>)> {
+            names.iter().map(|name| (*name, is_there.then(|| desired(&config(name), 1, name)))).collect()
+        };
+        let mut engine = engine();
+        engine.set_reading(FIRST, reading("c1", &files(true)));
+        for (number, name) in names.iter().enumerate() {
+            let id = config(name);
+            let thing = WorldObject::settled(desired(&id, 1, name).hash, "c1", number as u64 + 1);
+            engine.observe_object(&id, World::live(&id, &thing));
+        }
+        engine.observe_absence(&config("d"));
+        engine.set_reading(FIRST, reading("c2", &files(false)));
+        engine.process_changes();
+        let judged: Vec<PruneDecision> =
+            engine.prune_decisions(FIRST).map(|(_, decision)| decision.clone()).collect();
+        let all_three = PruneCause::AllOfKind(GroupKind::new("", "ConfigMap"), 3);
+        assert_eq!(judged, vec![PruneDecision::Confirm(all_three); 3]);
+    }
+
+    #[test]
+    fn an_object_that_is_not_healthy_is_a_change_of_the_newest_revision_where_it_shows_that_one() {
+        let id = config("a");
+        let mut engine = engine();
+        engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+        let thing = WorldObject::settled(desired(&id, 1, "a").hash, "c2", 1);
+        let health = Health::new(HealthStatus::InProgress, "it has just begun");
+        engine.observe_object(&id, LiveObject { health, ..World::live(&id, &thing) });
+        for (revision, expected) in [("c1", false), ("c2", true), ("c3", false)] {
+            engine.set_reading(FIRST, reading(revision, &[]));
+            assert_eq!(engine.has_unfinished_changes(FIRST), expected, "{revision}");
         }
     }
 }

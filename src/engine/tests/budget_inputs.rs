@@ -20,7 +20,7 @@ fn open_window(harness: &mut Harness) {
 }
 
 /// Begins all that may begin, and ends nothing; returns the workloads that were written.
-fn begin(harness: &mut Harness, names: &[&str]) -> Vec<String> {
+pub(super) fn begin(harness: &mut Harness, names: &[&str]) -> Vec<String> {
     for _ in 0..4 {
         for name in names {
             harness.deliver(usize::MAX);
@@ -41,7 +41,7 @@ fn begun(harness: &Harness) -> Vec<String> {
 /// Three workloads of three pods each, whose newer content may not all begin at once.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-fn waiting(of_all: Budget, of_source: BudgetNarrowing) -> Harness {
+pub(super) fn waiting(of_all: Budget, of_source: BudgetNarrowing) -> Harness {
     let mut harness = at_rest(&NAMES, &of_all);
     harness.engine.sources[FIRST].declared.budget = of_source;
     harness.read(reading("r2", &files(&NAMES, 2)));
@@ -167,7 +167,7 @@ fn each_success_lets_one_more_begin_so_that_each_round_doubles_them() {
 }
 
 /// Returns workloads with a newer content, of which the first one has begun and failed.
-fn after_a_failure(of_all: Budget) -> Harness {
+pub(super) fn after_a_failure(of_all: Budget) -> Harness {
     let mut harness = waiting(of_all, BudgetNarrowing::default());
     harness.world.bad.insert(one("a", 2).hash);
     assert_eq!(begin(&mut harness, &["a"]), ["a"]);
@@ -193,7 +193,7 @@ fn a_failed_rollout_keeps_its_place_until_it_is_gone_back_and_in_quarantine_give
 }
 
 /// Shows a workload with this many of its three pods available.
-fn show(harness: &mut Harness, name: &str, available: u32) {
+pub(super) fn show(harness: &mut Harness, name: &str, available: u32) {
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload(name)).unwrap();
     thing.numbers = Some(ReplicaStatus { ready: available, available, ..all_ready() });
@@ -269,7 +269,7 @@ fn the_shortest_deadline_of_its_scopes_ends_a_rollout_that_makes_no_progress() {
 
 /// Decides again and again until a claim is wanted; returns the pods that it is for. None where it
 /// is written without.
-fn claimed(harness: &mut Harness, id: &ObjectId) -> Option<u32> {
+pub(super) fn claimed(harness: &mut Harness, id: &ObjectId) -> Option<u32> {
     for _ in 0..10 {
         let decision = harness.engine.decide(id, harness.now);
         if decision.reason == Some(Reason::Claiming) {

@@ -3,11 +3,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::harness::{Harness, release_key};
-use super::shared_budget::{at_rest, budget, files, one};
+use super::shared_budget::{at_rest, budget, elsewhere, files, one, theirs};
 use super::world::{FIRST, SET, World, reading, workload};
 use crate::engine::facts::release_annotation::SealedFacts;
 use crate::engine::*;
@@ -176,7 +177,7 @@ fn what_was_reported_of_a_source_counts_until_it_is_known_what_is_of_it() {
 }
 
 /// Returns a content that gives a count of pods, or leaves it to whoever scales it.
-fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesiredObject {
+pub(super) fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesiredObject {
     let mut counted = (*one(name, content)).clone();
     counted.replicas = count;
     if let Some(count) = count {
@@ -368,4 +369,62 @@ fn a_write_to_a_scaled_workload_costs_what_it_has() {
             "it takes down 3 pods at once, and at most 2 may be unavailable (maxUnavailable)".to_owned();
         assert_eq!(why, Some(expected), "{count:?}");
     }
+}
+
+/// Has another process claim a pod of a workload.
+fn claim(harness: &mut Harness, id: &ObjectId) {
+    harness.world.ledger.claims = [(id.clone(), theirs(1))].into();
+    harness.engine.set_ledger(harness.world.ledger.clone());
+}
+
+#[test]
+fn pods_that_are_unavailable_count_beside_the_claims_for_other_workloads() {
+    let mut harness = harness();
+    scaled(&mut harness, 3, 3, 2);
+    assert_eq!(taken(&harness), (0, 1, 2));
+    claim(&mut harness, &elsewhere("api"));
+    assert_eq!(taken(&harness), (1, 2, 2));
+    // That of the workload itself may stand for that very pod.
+    claim(&mut harness, &workload("a"));
+    assert_eq!(taken(&harness), (1, 1, 2));
+}
+
+#[test]
+fn what_others_have_claimed_rolls_out() {
+    let mut harness = harness();
+    claim(&mut harness, &elsewhere("api"));
+    let rolling: Vec<ObjectId> = harness.engine.rolling_workloads().into_iter().map(|load| load.id).collect();
+    assert_eq!(rolling, [elsewhere("api")]);
+}
+
+#[test]
+fn pods_are_of_the_source_that_has_the_workload_once_the_claim_of_another_one_counts_no_more() {
+    let (mut harness, id) = (harness(), workload("a"));
+    scaled(&mut harness, 3, 3, 2);
+    claim(&mut harness, &id);
+    let check = |harness: &Harness, source: Option<SourceId>| {
+        let loads = harness.engine.loads().into_iter();
+        let found: Vec<_> = loads.map(|load| (load.id, load.source, load.unavailable)).collect();
+        assert_eq!(found, [(id.clone(), source, 1)]);
+    };
+    check(&harness, None);
+    for time in [Duration::ZERO, ABANDONED_CLAIM_AGE] {
+        harness.pass_time(time);
+        harness.engine.advance(harness.now);
+        harness.engine.observe_foreign_workload(&id, None, harness.now);
+    }
+    check(&harness, Some(FIRST));
+}
+
+#[test]
+fn pods_that_a_dropped_workload_never_had_are_not_missed_when_it_is_wanted_again() {
+    let mut harness = harness_of(Some(3));
+    scaled(&mut harness, 3, 1, 1);
+    harness.engine = harness.fresh_with(budget("34%", 100));
+    harness.engine.set_autoscaled(HashSet::new());
+    harness.read(reading("r2", &[("a", None), ("b", Some(one("b", 1)))]));
+    scaled(&mut harness, 3, 1, 1);
+    assert_eq!(harness.engine.usage().unavailable, (0, 1));
+    harness.read(reading("r3", &[("a", Some(counted("a", 1, Some(3))))]));
+    assert_eq!(harness.engine.usage().unavailable, (0, 1));
 }

@@ -13,23 +13,27 @@ use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-const OTHER: &str = "applyset-other-v1";
-const REPOSITORY: &str = "host/shop HEAD";
+pub(super) const OTHER: &str = "applyset-other-v1";
+pub(super) const REPOSITORY: &str = "host/shop HEAD";
 
-fn follows(repository: &str, read: Option<&str>) -> SourceProgress {
+pub(super) fn follows(repository: &str, read: Option<&str>) -> SourceProgress {
     SourceProgress::Revision { repository: repository.into(), read: read.map(Revision::new) }
 }
 
-fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
+pub(super) fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
     ids.iter().map(|id| object_hash(id)).collect()
 }
 
-fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
+pub(super) fn says(
+    progress: SourceProgress,
+    requests: &[&ObjectId],
+    released: &[&ObjectId],
+) -> SourceStatement {
     let takeover_requests = TakeoverRequests::Listed(these(requests));
     SourceStatement { progress, takeover_requests, released: these(released), ..SourceStatement::default() }
 }
 
-fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
+pub(super) fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
     PeerSource {
         name: "other".into(),
         inventory_id: OTHER.into(),
@@ -148,7 +152,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_r
 
 /// Returns an engine of one process whose source follows the repository, with an object of it in
 /// the cluster.
-fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
+pub(super) fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let mut engine = following(&[("own", SET, RepositoryIdentity::Repository(REPOSITORY.into()))], adopt);
     engine.require_peer_consent();
@@ -159,7 +163,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     (engine, id, now)
 }
 
-fn dropped() -> (Engine, ObjectId, Instant) {
+pub(super) fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.set_reading(FIRST, reading("c2", &[("a", None)]));
@@ -247,7 +251,7 @@ fn the_time_to_request_begins_with_the_deletion_and_anew_after_a_return() {
 }
 
 /// Returns an object of another process' source, as a lookup finds it.
-fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
+pub(super) fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());

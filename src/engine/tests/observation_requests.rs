@@ -112,6 +112,30 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
     assert_eq!(fate(&mut engine, &id, &silent(), late), "deleted");
 }
 
+// An observation from before its time was over proves nothing about it.
+#[test]
+fn objects_whose_time_to_request_ends_within_a_second_are_asked_about_together() {
+    let check = |gap: Duration, expected: &str| {
+        let (mut engine, id, now) = dropped(&[]);
+        let (other, silent) = (config("b"), || [peer(SourceStatement::default())]);
+        engine.set_reading(FIRST, reading("c3", &[("b", Some(desired(&other, 1, "b")))]));
+        let thing = WorldObject::settled(desired(&other, 1, "b").hash, "c3", 2);
+        engine.observe_object(&other, World::live(&other, &thing));
+        fate(&mut engine, &id, &silent(), now);
+        engine.set_reading(FIRST, reading("c4", &[("b", None)]));
+        fate(&mut engine, &other, &silent(), now + gap);
+        assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY), WAITS);
+        let request = engine.statement(FIRST, None).unwrap().observation_request.unwrap();
+        let answer = [peer(answered(request))];
+        assert_eq!(fate(&mut engine, &id, &answer, now + DELAY), "deleted");
+        assert_eq!(fate(&mut engine, &other, &answer, now + gap + DELAY), expected, "{gap:?}");
+    };
+    check(Duration::ZERO, "deleted");
+    check(Duration::from_secs(1), "deleted");
+    check(Duration::from_millis(1_001), WAITS);
+    check(Duration::from_secs(20), WAITS);
+}
+
 /// Brings an object with the label and the seal of a source that had dropped it long ago. Somebody
 /// wrote it over one of another source, whose process may be down.
 #[test]

@@ -314,6 +314,21 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
     }
 }
 
+#[test]
+fn nobody_is_asked_to_install_the_definition_of_a_kind_that_a_source_brings() {
+    let widgets = GroupKind::new("example.com", "Widget");
+    let name = id("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com");
+    let mut definition = (*desired(&name, 1, "crd")).clone();
+    definition.defines = Some(Box::new(widgets.clone()));
+    let (mut engine, _) = dropped();
+    assert!(!engine.has_definition(&widgets));
+    engine.set_reading(FIRST, reading("r3", &[("crd", Some(Arc::new(definition)))]));
+    assert!(engine.has_definition(&widgets));
+    assert!(!engine.has_definition(&maps()));
+    engine.set_reading(FIRST, reading("r4", &[("crd", None)]));
+    assert!(!engine.has_definition(&widgets));
+}
+
 // The deletion was decided on another view of it.
 #[test]
 fn what_turns_out_to_be_unproven_is_not_deleted_though_that_is_decided() {

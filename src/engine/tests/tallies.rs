@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::harness::Harness;
-use super::shared_budget::{THEIRS, at_rest, budget, files, publish_tally, tally};
-use super::world::{FIRST, all_ready, reading, workload};
+use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, publish_tally, reason, tally};
+use super::world::{FIRST, SET, all_ready, reading, workload};
 use crate::engine::*;
 use crate::object::GroupKind;
 
@@ -94,4 +94,58 @@ fn nothing_is_published_anew_before_all_kinds_of_workloads_of_the_inventory_are_
     assert_eq!(published(&harness), 0);
     harness.engine.end_list(&sets);
     assert_eq!(published(&harness), 1);
+}
+
+#[test]
+fn pods_that_nobody_names_count_everywhere_but_in_other_sources_than_their_own() {
+    let check = |inventory_id: &str, expected: [u32; 3]| {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        // What it has published of its own counts until its workloads are seen.
+        for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
+            harness.engine.set_informer_state(&kind, KindState::Syncing);
+        }
+        let published = BudgetTally { inventory_id: inventory_id.into(), ..tally(3, &[], 2) };
+        publish_tally(&mut harness, published);
+        let scopes = [
+            BudgetScope::Cluster,
+            BudgetScope::Namespace("shop".into()),
+            BudgetScope::Source(FIRST, "test".into()),
+        ];
+        let found = scopes.map(|scope| harness.engine.unnamed_unavailable(&scope));
+        assert_eq!(found, expected, "{inventory_id}");
+    };
+    check(THEIRS, [2, 2, 0]);
+    check(SET, [2, 2, 2]);
+}
+
+#[test]
+fn pods_that_nobody_names_count_unless_those_that_are_named_were_seen_complete_within_a_minute() {
+    // The pods that a lookup shows as unavailable, the seconds since, and the pods that count.
+    for (seen, seconds, expected) in [(0, 0, 0), (0, 59, 0), (0, 60, 3), (1, 0, 3), (1, 60, 3)] {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        publish_tally(&mut harness, tally(9, &[("api", 2)], 3));
+        assert_eq!(harness.engine.unnamed_unavailable(&BudgetScope::Cluster), 3);
+        let phase = WorkloadPhase::Recovering;
+        let replica_status =
+            ReplicaStatus { replicas: 9, available: 9 - seen, phase, ..ReplicaStatus::default() };
+        let live = harness.engine.live_object(&workload("web")).cloned().unwrap();
+        let live = LiveObject { replica_status: Some(replica_status), ..live };
+        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+        harness.pass_time(Duration::from_secs(seconds));
+        harness.engine.advance(harness.now);
+        let found = harness.engine.unnamed_unavailable(&BudgetScope::Cluster);
+        assert_eq!(found, expected, "{seen} {seconds}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_pods_of_others_is_told_of_those_that_are_still_unavailable() {
+    let mut harness = at_rest(&["web"], &budget("2", 100));
+    publish_tally(&mut harness, tally(9, &[("api", 2), ("db", 2)], 0));
+    harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now);
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    let short = "2 of at most 2 pods are unavailable, and this one takes down 1 more";
+    let db = "2 pods of Deployment elsewhere/db of source theirs are unavailable";
+    assert_eq!(reason(&mut harness, "web"), format!("{short}; {db}"));
 }
