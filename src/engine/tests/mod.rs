@@ -21,6 +21,7 @@ mod decisions;
 mod dependencies;
 mod driver;
 mod dry_run_impact;
+mod eviction_guards;
 mod evictions;
 mod flapping;
 mod followed_data;
