@@ -125,7 +125,7 @@ fn a_step_that_waits_for_a_person_lacks_no_pods() {
     let held = fleet.harness.engine.daemon_set_words(&agent());
     assert!(held.as_ref().is_some_and(|held| held.contains("0 of 1 new pods are ready")), "{held:?}");
     fleet.settle();
-    assert_eq!((fleet.shown(), log(&fleet)), ("on-delete step=1".into(), vec!["node-1"]));
+    assert_eq!((fleet.shown(), log(&fleet)), ("on-delete step=1".to_owned(), vec!["node-1"]));
     assert_eq!(fleet.harness.engine.daemon_set_words(&agent()), None);
 }
 
