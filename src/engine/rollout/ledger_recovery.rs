@@ -311,7 +311,7 @@ mod tests {
     /// Returns the starts of a process, at this moment of its clock.
     fn starts_at(now: Instant) -> StartHistory {
         let mut starts = StartHistory::default();
-        starts.set_clock(now, Timestamp::UNIX_EPOCH);
+        starts.set_clock(now, Timestamp::from_second(0).unwrap());
         starts
     }
 
