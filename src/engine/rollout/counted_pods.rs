@@ -169,6 +169,29 @@ mod tests {
         assert_eq!((known.pods, known.unavailable()), (3, 2));
     }
 
+    // The pods that a step holds are Ready, and never available.
+    #[test]
+    fn held_pods_serve_as_soon_as_they_are_ready() {
+        let status = ReplicaStatus { ready: 3, available: 1, ..numbers(4, 4, 0) };
+        let check = |shown: RolloutOverlayState, expected: u32| {
+            assert_eq!(serving_pods(status, shown), expected, "{shown:?}");
+            assert_eq!(unavailable_pods(status, shown), 4 - expected, "{shown:?}");
+        };
+        for (overlay, expected) in [
+            (RolloutOverlay::Surge { pods: 1, step: 1 }, 3),
+            (RolloutOverlay::InPlace { pods: 1, step: 1 }, 3),
+            (RolloutOverlay::Partition { from: 3, step: 1 }, 1),
+            (RolloutOverlay::OnDelete { step: 1 }, 1),
+            (RolloutOverlay::Narrow(1), 1),
+        ] {
+            check(RolloutOverlayState::Overlaid(overlay), expected);
+        }
+        for shown in [RolloutOverlayState::Plain, RolloutOverlayState::Other, RolloutOverlayState::Unreadable]
+        {
+            check(shown, 1);
+        }
+    }
+
     proptest! {
         /// Counts only pods that served before, or that a manifest gives, at any count of the spec.
         #[test]

@@ -113,3 +113,53 @@ impl Engine {
         answer
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::world::{FIRST, SET, config, desired, following, reading, workload};
+    use crate::engine::{AdoptPolicy, RepositoryIdentity};
+
+    /// Returns an engine with nothing marked, whose object `web` needs `env`.
+    fn engine() -> Engine {
+        let mut engine = following(&[("test", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
+        let mut web = (*desired(&config("web"), 1, "web")).clone();
+        web.needs = [config("env")].into();
+        engine.read(FIRST, reading("r1", &[("web", Some(web.into()))]));
+        engine.take_dirty();
+        engine
+    }
+
+    /// Asks about a workload, where this is the answer now.
+    fn ask(engine: &mut Engine, answer: bool) -> bool {
+        engine.answer(FIRST, &workload("web"), |memo| &mut memo.restarts, |_| answer)
+    }
+
+    #[test]
+    fn an_answer_is_asked_for_again_once_anything_is_marked_or_has_other_data() {
+        let check = |change: &dyn Fn(&mut Engine)| {
+            let mut engine = engine();
+            assert!(ask(&mut engine, true));
+            assert_eq!(engine.rollouts.memo.restarts.len(), 1);
+            change(&mut engine);
+            assert!(!ask(&mut engine, false));
+        };
+        check(&|engine| engine.objects.wakes.mark(config("other")));
+        check(&|engine| engine.configs.woken.extend([workload("web")]));
+        check(&Engine::clear_memo);
+    }
+
+    #[test]
+    fn a_wait_for_what_the_waiter_needs_makes_all_answers_void() {
+        for (topic, expected) in [
+            (WaitTopic::Object(config("env")), 0),
+            (WaitTopic::Object(config("other")), 1),
+            (WaitTopic::Kinds, 1),
+        ] {
+            let mut engine = engine();
+            ask(&mut engine, true);
+            engine.note_waiter_change(&config("web"), &topic);
+            assert_eq!(engine.rollouts.memo.restarts.len(), expected, "{topic:?}");
+        }
+    }
+}

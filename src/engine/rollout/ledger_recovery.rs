@@ -307,4 +307,53 @@ mod tests {
             check(Some(begun), lacks, NEW_LEDGER_DELAY, lacks.then_some(0));
         }
     }
+
+    /// Returns the starts of a process, at this moment of its clock.
+    fn starts_at(now: Instant) -> StartHistory {
+        let mut starts = StartHistory::default();
+        starts.set_clock(now, Timestamp::from_second(0).unwrap());
+        starts
+    }
+
+    fn begun_at(second: i64, ledger: RolloutLedger) -> RolloutLedger {
+        RolloutLedger { begun: Timestamp::from_second(second).ok(), ..ledger }
+    }
+
+    #[test]
+    fn the_answer_to_a_write_of_this_process_begins_no_delay_anew() {
+        let begin = crate::engine::tests::world::start_time();
+        let mut recovery = LedgerRecovery::default();
+        let blank = recovery.restore_lost(None, RolloutLedger::default(), &starts_at(begin));
+        assert!(recovery.shortage(begin).is_some());
+        let later = begin + NEW_LEDGER_DELAY;
+        let written = begun_at(1, lost());
+        recovery.note_write(&written);
+        let read = recovery.restore_lost(Some(&blank), written.clone(), &starts_at(later));
+        assert_eq!(read, written);
+        assert!(recovery.shortage(later).is_none());
+    }
+
+    #[test]
+    fn a_ledger_that_is_not_the_one_written_last_is_no_answer_to_that() {
+        let begin = crate::engine::tests::world::start_time();
+        let mut recovery = LedgerRecovery::default();
+        let before = begun_at(1, lost());
+        recovery.note_write(&before);
+        let emptied = begun_at(2, RolloutLedger::default());
+        let read = recovery.restore_lost(Some(&before), emptied, &starts_at(begin));
+        assert_eq!(read.claims, before.claims);
+        assert!(!recovery.is_complete());
+    }
+
+    #[test]
+    fn whoever_waits_is_asked_again_once_at_the_end_of_the_delay() {
+        let begin = crate::engine::tests::world::start_time();
+        let due = Some(begin + NEW_LEDGER_DELAY);
+        let mut recovery = LedgerRecovery { due, ..LedgerRecovery::default() };
+        let just_before = NEW_LEDGER_DELAY.saturating_sub(Duration::from_millis(1));
+        for (passed, expected) in [(just_before, false), (NEW_LEDGER_DELAY, true), (NEW_LEDGER_DELAY, false)]
+        {
+            assert_eq!(recovery.try_end(begin + passed), expected, "{passed:?}");
+        }
+    }
 }

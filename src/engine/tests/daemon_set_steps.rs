@@ -314,7 +314,8 @@ impl DaemonSetWorld {
         }
     }
 
-    fn deliver_pods(&mut self) {
+    /// Reports the pods to the engine, where it watches them.
+    pub(super) fn deliver_pods(&mut self) {
         if !self.harness.engine.workloads_to_watch().iter().any(|(id, _)| *id == agent()) {
             return;
         }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
-use crate::change::ImpactKind;
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
+use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -216,4 +218,66 @@ fn whoever_is_asked_about_keeps_the_place_in_the_queue() {
     assert!(matches!(harness.decide(&workload("web")).reason, Some(Reason::Budget(_))));
     harness.decide(&workload("a"));
     assert!(matches!(harness.decide(&workload("web")).action, Action::Apply(_)));
+}
+
+#[test]
+fn what_changes_no_pod_by_the_servers_word_goes_in_no_steps() {
+    let stepped = || {
+        let annotations = json!({"rhumb.dev/steps": "1"});
+        let body =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}});
+        let mut stepped = (*web(2)).clone();
+        stepped.steps = Steps::of(&body).map(Box::new);
+        SharedDesiredObject::from(stepped)
+    };
+    let surge = RolloutOverlay::Surge { pods: 1, step: 1 };
+    for (answer, expected) in [(ImpactKind::Restart, Some(surge)), (ImpactKind::InPlace, None)] {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("web", Some(web(1)))]));
+        harness.settle();
+        harness.world.impacts.insert(stepped().hash, answer);
+        harness.read(reading("r2", &[("web", Some(stepped()))]));
+        let decision = harness.decide(&workload("web"));
+        let Action::Apply(apply) = decision.action else { panic!("{answer:?}: {decision:?}") };
+        assert_eq!(apply.variant.overlay, expected, "{answer:?}");
+    }
+}
+
+/// Returns an answer of the server about the second content of `web`.
+fn answer(harness: &Harness, impact: Impact) -> DryRunImpact {
+    let live = harness.engine.live_object(&workload("web")).unwrap();
+    DryRunImpact { content: web(2).hash, uid: live.uid.clone(), generation: live.generation, impact }
+}
+
+#[test]
+fn the_server_tells_the_pods_of_a_workload_of_which_only_metadata_were_read() {
+    let mut harness = busy();
+    let live = harness.engine.live_object(&workload("web")).unwrap().clone();
+    let rv = ResourceVersion(live.rv.0 + 1);
+    let live = LiveObject { replica_status: None, rv, ..live };
+    harness.engine.observe_object(&workload("web"), live);
+    let loss = |harness: &Harness| harness.engine.possible_loss(&workload("web"), |pods| pods);
+    assert_eq!(loss(&harness), 0, "it was not asked");
+    let known = answer(&harness, Impact { kind: ImpactKind::Restart, pods: 7 });
+    harness.engine.record_dry_run(&workload("web"), known);
+    assert_eq!(loss(&harness), 7);
+}
+
+#[test]
+fn units_are_found_anew_where_an_answer_changes_which_workloads_restart() {
+    let mut harness = busy();
+    harness.read(reading("r3", &[("web", Some(web(2)))]));
+    harness.decide(&workload("web"));
+    // By the contents alone it restarts.
+    for (kind, is_kept) in [
+        (ImpactKind::Restart, true),
+        (ImpactKind::InPlace, false),
+        (ImpactKind::None, true),
+        (ImpactKind::Recreate, false),
+    ] {
+        harness.engine.find_units(FIRST);
+        let known = answer(&harness, Impact { kind, pods: 3 });
+        harness.engine.record_dry_run(&workload("web"), known);
+        assert_eq!(harness.engine.rollouts.units.of(FIRST).is_some(), is_kept, "{kind:?}");
+    }
 }

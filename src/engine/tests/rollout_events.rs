@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::world::{FIRST, config, desired, reading, workload};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::object::Revision;
 
@@ -194,4 +195,15 @@ fn a_write_that_the_server_refuses_again_and_again_is_no_rollout() {
     }
     assert!(refused > 3, "{refused}");
     assert_eq!(turns(&mut harness), [""; 0]);
+}
+
+#[test]
+fn of_the_events_that_nobody_takes_the_first_1024_wait() {
+    let mut harness = at_rest();
+    let claim = harness.engine.make_claim(FIRST, desired(&workload("web"), 1, "web").hash, 1);
+    let rollout = Rollout::new(BudgetSlot::Taken, 1, Some(claim), None);
+    for _ in 0..1025 {
+        harness.engine.note_rollout_event(&workload("web"), &rollout, RolloutEventKind::Started);
+    }
+    assert_eq!(harness.engine.take_rollout_events().len(), 1024);
 }

@@ -9,6 +9,8 @@ use serde_json::json;
 use super::harness::Harness;
 use super::shared_budget::one;
 use super::world::{FIRST, budget, desired, gvk, id, reading, workload};
+use crate::engine::rollout::evaluation::RolloutVerdict;
+use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::*;
 use crate::graph::{LabelSelection, SelectableLabels};
 use crate::object::ObjectId;
@@ -70,6 +72,19 @@ fn a_service_is_switched_once_its_workload_has_soaked_which_is_watched_for_anoth
         harness.settle();
         assert_eq!(state(&harness), expected, "after {passes} s more");
     }
+}
+
+#[test]
+fn a_workload_whose_service_was_just_switched_is_judged_again_after_its_second_soak() {
+    let mut harness = rolled_out();
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (true, true));
+    let mut rollout = harness.engine.rollouts.in_flight[&workload("green")].clone();
+    (rollout.switch, rollout.healthy_since) = (ServiceSwitch::Waiting, harness.now.checked_sub(SOAK));
+    let found = harness.engine.evaluate_rollout(&workload("green"), &rollout, harness.now);
+    assert_eq!(found.verdict, RolloutVerdict::InProgress(Some(harness.now + SOAK)));
+    assert_eq!(found.tracking.healthy_since, Some(harness.now));
 }
 
 // Each would wait for the other, for ever.

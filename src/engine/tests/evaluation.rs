@@ -1,0 +1,98 @@
+//! The evaluation of one rollout, by what the cluster shows of its workload.
+
+use std::sync::Arc;
+
+use super::harness::Harness;
+use super::pods::{pod, ready, waiting};
+use super::shared_budget::{at_rest, budget, one};
+use super::world::{FIRST, workload};
+use crate::engine::rollout::evaluation::{RolloutEvaluation, RolloutVerdict};
+use crate::engine::rollout::recreation::RolloutMethod;
+use crate::engine::rollout::rollouts::Rollout;
+use crate::engine::*;
+
+/// Returns `web`, which no unit is about, as this change shows it.
+fn shown(change: impl FnOnce(&mut LiveObject)) -> Harness {
+    let mut harness = at_rest(&["web"], &budget("100%", 100));
+    let mut live = harness.engine.live_object(&workload("web")).unwrap().clone();
+    change(&mut live);
+    live.rv = ResourceVersion(live.rv.0 + 1);
+    harness.engine.observe_object(&workload("web"), live);
+    harness
+}
+
+/// Returns `web` in this phase.
+fn in_phase(phase: WorkloadPhase) -> Harness {
+    shown(|live| live.replica_status.as_mut().unwrap().phase = phase)
+}
+
+/// Returns a rollout of `web` that was claimed here, and whose write any view shows.
+fn claimed(harness: &Harness) -> Rollout {
+    let claim = harness.engine.make_claim(FIRST, one("web", 1).hash, 1);
+    Rollout::new(BudgetSlot::Taken, 1, Some(claim), Some(ResourceVersion(0)))
+}
+
+fn evaluate(harness: &Harness, rollout: &Rollout) -> RolloutEvaluation {
+    harness.engine.evaluate_rollout(&workload("web"), rollout, harness.now)
+}
+
+#[test]
+fn a_rollout_is_done_where_it_is_complete_or_nothing_of_it_has_to_be_waited_for() {
+    let check = |phase: WorkloadPhase, change: &dyn Fn(&mut Rollout), expected: bool| {
+        let harness = in_phase(phase);
+        let mut rollout = claimed(&harness);
+        change(&mut rollout);
+        let found = evaluate(&harness, &rollout);
+        assert_eq!(found.verdict == RolloutVerdict::Done, expected, "{phase:?} {found:?}");
+    };
+    check(WorkloadPhase::Settled, &|_| {}, true);
+    check(WorkloadPhase::Replacing, &|_| {}, false);
+    check(WorkloadPhase::Recovering, &|_| {}, false);
+    // Nothing of it was ever up, unless it was deleted to be created again.
+    check(WorkloadPhase::FirstStart, &|_| {}, true);
+    check(WorkloadPhase::FirstStart, &|rollout| rollout.method = RolloutMethod::Recreate, false);
+    // The one of somebody else is over with its last new pod.
+    check(WorkloadPhase::Replacing, &|rollout| rollout.claim = None, false);
+    check(WorkloadPhase::Recovering, &|rollout| rollout.claim = None, true);
+}
+
+// All its pods are available still, until the deletion is through.
+#[test]
+fn a_workload_that_is_being_deleted_to_be_created_again_is_not_complete() {
+    let harness = shown(|live| live.deleting = true);
+    for (method, expected) in [(RolloutMethod::Update, true), (RolloutMethod::Recreate, false)] {
+        let found = evaluate(&harness, &Rollout { method, ..claimed(&harness) });
+        assert_eq!(found.verdict == RolloutVerdict::Done, expected, "{found:?}");
+    }
+}
+
+#[test]
+fn numbers_from_before_the_newest_spec_are_no_progress() {
+    for (is_outdated, expected) in [(false, Some((2, 1))), (true, None)] {
+        let phase = WorkloadPhase::Replacing;
+        let status = ReplicaStatus { replicas: 3, updated: 2, available: 1, phase, ..Default::default() };
+        let harness = shown(|live| live.replica_status = Some(ReplicaStatus { is_outdated, ..status }));
+        let found = evaluate(&harness, &claimed(&harness));
+        assert_eq!(found.tracking.progress.best_numbers, expected, "{is_outdated}");
+    }
+}
+
+#[test]
+fn the_events_about_a_failure_are_those_of_the_failing_pod_and_of_its_workload() {
+    let harness = in_phase(WorkloadPhase::Replacing);
+    let failing = waiting(pod("web-2", "new"), "InvalidImageName", harness.now);
+    let pods = WorkloadPods {
+        rv: ResourceVersion(1),
+        newest: Some("new".into()),
+        current: None,
+        pods: [ready("web-1", "new", harness.now), failing].into(),
+        sets: Box::default(),
+        last_failed: None,
+        creation_failure: None,
+    };
+    let found = evaluate(&harness, &Rollout { pods: Some(Arc::new(pods)), ..claimed(&harness) });
+    let RolloutVerdict::Failed(why, event_subjects) = found.verdict else { panic!("{found:?}") };
+    assert_eq!(&*why, "pod web-2, container c: InvalidImageName: says why");
+    let of_workload = harness.engine.live_object(&workload("web")).unwrap().uid.clone();
+    assert_eq!(event_subjects, [Uid("web-2".into()), of_workload]);
+}
