@@ -223,7 +223,7 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own manifests; a ConfigMap that is not there is read from the cluster, and so is a Secret with sensitive set to false.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own manifests. A ConfigMap that is not there is read from the cluster, and so is a Secret with sensitive set to false.",
         "maxItems": 64,
         "items": {
             "type": "object",

@@ -146,8 +146,8 @@ pub(super) fn read_variables<T: FileTree>(
     Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults, keys }), objects })
 }
 
-/// Reads the objects of a source that may hold variables: those of its plain files. A Secret that is
-/// in none may be a resource of a kustomization.
+/// Reads the objects of a source that may hold variables: those of its plain files. A Secret that
+/// is in none may be a resource of a kustomization.
 fn read_holders<T: FileTree>(
     settings: VariableSettings<'_>,
     listing: &RootListing,
