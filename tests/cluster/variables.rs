@@ -127,13 +127,10 @@ fn the_values_of_a_secret_are_taken_from_the_cluster_only_where_they_are_no_secr
         format!("{}\n  substituteFrom: [{from}]\n", text.trim_end())
     };
     let window = site.window();
-    let reads = || {
+    let reads = || -> Vec<String> {
         let calls = window.calls().into_iter();
-        let reads: Vec<String> = calls
-            .filter(|call| call.resource == "secrets" && call.namespace == site.name)
-            .map(|call| format!("{} {}", call.verb, call.name))
-            .collect();
-        reads
+        let reads = calls.filter(|call| call.resource == "secrets" && call.namespace == site.name);
+        reads.map(|call| format!("{} {}", call.verb, call.name)).collect()
     };
     let mut daemon = site.configured(&configuration(""));
     daemon.says(&["no manifest of the source has the Secret variables-secret/cluster-secrets"]);
