@@ -11,9 +11,7 @@ use std::sync::LazyLock;
 pub(super) use self::namespace_scope::WatchedNamespaces;
 
 use crate::cluster::AccessRequest;
-use crate::config::{
-    Config, SourceConfig, SourceMode, SubstitutionConfig, VariableHolder, VariableHolderKind,
-};
+use crate::config::{Config, SourceConfig, SourceMode, SubstitutionConfig, VariableHolder, VariableSecrecy};
 use crate::engine::{
     CONFIG_KEY_SECRET_NAME, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change,
     is_workload, recreate_policy,
@@ -233,6 +231,7 @@ impl Rights {
     }
 
     /// Adds the reading of objects that hold variables, where the source does not hold them itself.
+    /// A Secret whose values are secrets is not read.
     pub(super) fn add_variables(&mut self, config: &SubstitutionConfig, declared: &[Object]) {
         let is_declared = |holder: &VariableHolder| {
             let is_it = |id: &ObjectId| {
@@ -242,11 +241,11 @@ impl Rights {
             };
             declared.iter().any(|object| is_it(&object.id))
         };
-        let requested = config.from.iter().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+        let requested = config.from.iter().filter(|holder| holder.secrecy == VariableSecrecy::Open);
         for holder in requested.filter(|holder| !is_declared(holder)) {
             let names = Some([holder.name.to_string()].into());
-            let subject =
-                RightSubject::Objects { group: String::new(), resource: "configmaps".into(), names };
+            let resource = holder.kind.resource().to_owned();
+            let subject = RightSubject::Objects { group: String::new(), resource, names };
             let right_scope = RightScope::Namespace(holder.namespace.to_string());
             self.add(right_scope, subject, &["get"], "variables are taken from this object");
         }

@@ -239,13 +239,14 @@ impl WireDecoder for DataDecoder {
 }
 
 impl Cluster {
-    /// Reads a ConfigMap; none where there is no such object.
+    /// Reads the data of a ConfigMap or Secret, and nothing else of it; none where there is no such
+    /// object.
     ///
     /// # Errors
     ///
     /// Fails where the server refuses it, or does not answer.
-    pub(crate) async fn read_config_map(&self, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
-        Ok(self.get(&core_kind("ConfigMap"), id).await?.map(|object| json!({ "data": object["data"] })))
+    pub(crate) async fn read_object_data(&self, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
+        Ok(self.get(&core_kind(id.kind()), id).await?.map(|object| json!({ "data": object["data"] })))
     }
 
     /// Reads the data of one object as a hash; none where there is no such object.

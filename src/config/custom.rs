@@ -13,7 +13,8 @@ use super::allow::require_value;
 use super::{
     AllowSpec, BoundCredentials, CONFIG_API_VERSION, CredentialUse, DnsLabel, Environment, FetchConfig,
     FetchSpec, HelmSpec, NarrowingSpec, RenderMode, RendererConfig, ServiceAccountName, SourceConfig,
-    SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
+    SourceLocation, SourceMode, SourceSpec, UrlPrefix, VariableHolder, VariableHolderKind, VariableSecrecy,
+    VerifySpec,
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 use crate::fields::mask_likely_secrets;
@@ -361,6 +362,7 @@ impl CustomSource {
         let account = named.and_then(|named| allowed.account(named));
         let config = check_spec(&name, spec, allowed)
             .and_then(|config| Ok(SourceConfig { service_account: account.clone()?, ..config }))
+            .and_then(require_account_for_secrets)
             .map(|config| SourceConfig {
                 allow: allow.clone(),
                 credentials: allowed.credentials(&config.location),
@@ -472,6 +474,26 @@ impl SourceConfig {
 fn allow(spec: &Value) -> AllowList {
     let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);
     read.map_or_else(|_| AllowList::deny_all(), AllowList::from)
+}
+
+/// Returns a source that shows no values of Secrets by rhumb's own rights. By those, whoever may
+/// write a Source would put any Secret that rhumb may read into a ConfigMap.
+fn require_account_for_secrets(config: SourceConfig) -> Result<SourceConfig, String> {
+    if config.service_account.is_some() {
+        return Ok(config);
+    }
+    let is_shown = |holder: &&VariableHolder| {
+        holder.kind == VariableHolderKind::Secret && holder.secrecy == VariableSecrecy::Open
+    };
+    let mut holders = config.substitution.iter().flat_map(|substitution| &substitution.from);
+    if let Some(holder) = holders.find(is_shown) {
+        return Err(format!(
+            "substituteFrom: {holder} with `sensitive: false` is not allowed without a service account, whose rights \
+             say which Secrets it may show: name one as serviceAccountName, or write the source into the file of the \
+             configuration"
+        ));
+    }
+    Ok(config)
 }
 
 /// Takes the key out of a spec that the file does not have.

@@ -105,8 +105,8 @@ impl ConfigFileReader<'_> {
         match source.spec.into_config(&source.metadata.name, self.environment) {
             Ok(source) => self.sources.push(source),
             Err(error) => {
-                let fault = ConfigFault::new("config-location", error.to_string()).with_mark(spec);
-                faults.push(fault.hint("give one of the two: git for commits, directory for files on disk"));
+                let fault = ConfigFault::new(error.code(), error.to_string()).with_mark(spec);
+                faults.push(fault.hint(error.hint()));
             }
         }
     }

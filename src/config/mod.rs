@@ -57,7 +57,7 @@ pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{ApiSpec, BudgetSpec, CONFIG_API_VERSION, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use substitute::{
     SubstituteFromSpec, SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed,
-    VariableName,
+    VariableName, VariableSecrecy,
 };
 pub(crate) use verify::{VerifyMode, VerifySpec};
 

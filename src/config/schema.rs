@@ -223,13 +223,13 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own plain manifests; a ConfigMap that is not there is read from the cluster.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They are in the source's own manifests. A ConfigMap that is not there is read from the cluster, and so is a Secret with sensitive set to false.",
         "maxItems": 64,
         "items": {
             "type": "object",
             "required": ["kind", "name"],
             "properties": {
-                "kind": one_of(&["ConfigMap", "Secret"], "The kind. A variable of a Secret can only be used in Secrets."),
+                "kind": one_of(&["ConfigMap", "Secret"], "The kind. A variable of a Secret can only be used in Secrets, unless sensitive is false."),
                 "name": {
                     "type": "string",
                     "pattern": ACCOUNT_PATTERN,
@@ -238,6 +238,7 @@ fn substitute_from() -> Value {
                 },
                 "namespace": matching(LABEL_PATTERN, "The namespace. Left out: that of objects that name none."),
                 "optional": switch("Accepts that the object is missing. Left out: false."),
+                "sensitive": switch("Keeps the values of a Secret secret. With false they are used and shown anywhere, which takes a serviceAccountName. Left out: true."),
             },
         },
     })
@@ -394,7 +395,10 @@ mod tests {
             "namespace": "shop", "serviceAccountName": "shop.eu", "prune": false,
             "allow": { "namespaces": ["shop"], "kinds": ["apps/*", "ConfigMap"], "clusterScoped": ["Namespace"] },
             "substitute": { "CLUSTER": "prod", "_1": "" },
-            "substituteFrom": [{ "kind": "ConfigMap", "name": "a.b", "namespace": "shop", "optional": true }],
+            "substituteFrom": [
+                { "kind": "ConfigMap", "name": "a.b", "namespace": "shop", "optional": true },
+                { "kind": "Secret", "name": "a", "sensitive": false },
+            ],
             "blastRadius": "10%", "pruneDelay": "0s", "observe": true,
             "budget": {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",

@@ -152,7 +152,7 @@ impl GitSpec {
     }
 }
 
-/// The error of a source that names no location, or two.
+/// The error of a spec whose keys do not go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SpecError {
     /// Neither a repository nor a directory.
@@ -161,6 +161,29 @@ pub(crate) enum SpecError {
     /// Both a repository and a directory.
     #[error("the source has both `git` and `directory`")]
     TwoLocations,
+    /// A ConfigMap whose values are to be secrets.
+    #[error("`substituteFrom` has a ConfigMap with `sensitive: true`, and its values may be shown")]
+    SensitiveConfigMap,
+}
+
+impl SpecError {
+    /// Returns the code.
+    pub(super) const fn code(self) -> &'static str {
+        match self {
+            Self::NoLocation | Self::TwoLocations => "config-location",
+            Self::SensitiveConfigMap => "config-sensitive",
+        }
+    }
+
+    /// Returns the remedy.
+    pub(super) const fn hint(self) -> &'static str {
+        match self {
+            Self::NoLocation | Self::TwoLocations => {
+                "give one of the two: git for commits, directory for files on disk"
+            }
+            Self::SensitiveConfigMap => "keep secrets in a Secret, or take `sensitive` away",
+        }
+    }
 }
 
 impl SourceSpec {
@@ -168,7 +191,7 @@ impl SourceSpec {
     ///
     /// # Errors
     ///
-    /// Exactly one of `git` and `directory` must be given.
+    /// Exactly one of `git` and `directory` must be given, and no ConfigMap is sensitive.
     pub(crate) fn into_config(
         self,
         name: &DnsLabel,
@@ -186,6 +209,10 @@ impl SourceSpec {
                 verify: git.verify.map(|verify| verify.resolve(environment)),
             },
         };
+        let holders = self.substitute_from.as_deref().unwrap_or_default();
+        if holders.iter().any(SubstituteFromSpec::is_sensitive_config_map) {
+            return Err(SpecError::SensitiveConfigMap);
+        }
         Ok(SourceConfig {
             name: name.to_string(),
             location,

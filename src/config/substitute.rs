@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::allow::require_value;
 use super::{DnsLabel, ObjectName};
 
 /// The name of a variable: `[_a-zA-Z][_a-zA-Z0-9]*`, at most 253 bytes.
@@ -76,7 +77,7 @@ impl Visitor<'_> for VariableNameVisitor {
 pub enum VariableHolderKind {
     /// Its values may be shown.
     ConfigMap,
-    /// Its values are shown nowhere.
+    /// Its values are shown nowhere, unless its entry says that they are no secrets.
     Secret,
 }
 
@@ -86,6 +87,14 @@ impl VariableHolderKind {
         match self {
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
+        }
+    }
+
+    /// Returns the name of the kind in URLs and roles.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
         }
     }
 }
@@ -110,6 +119,26 @@ pub(crate) struct SubstituteFromSpec {
     /// Indicates whether it may be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+    /// Indicates whether its values are secrets; for a Secret alone, whose values are unless this
+    /// says otherwise.
+    #[serde(default, deserialize_with = "require_value", skip_serializing_if = "Option::is_none")]
+    pub sensitive: Option<bool>,
+}
+
+impl SubstituteFromSpec {
+    /// Returns whether it calls the values of a ConfigMap secrets, which nothing keeps so.
+    pub(super) fn is_sensitive_config_map(&self) -> bool {
+        self.kind == VariableHolderKind::ConfigMap && self.sensitive == Some(true)
+    }
+
+    fn secrecy(&self) -> VariableSecrecy {
+        match (self.kind, self.sensitive) {
+            (VariableHolderKind::ConfigMap, _) | (VariableHolderKind::Secret, Some(false)) => {
+                VariableSecrecy::Open
+            }
+            (VariableHolderKind::Secret, None | Some(true)) => VariableSecrecy::Secret,
+        }
+    }
 }
 
 /// The variables that a source puts into its manifests.
@@ -132,6 +161,17 @@ pub struct VariableHolder {
     pub name: ObjectName,
     /// Indicates whether a source is rendered without it.
     pub need: VariableHolderNeed,
+    /// The secrecy of its values.
+    pub secrecy: VariableSecrecy,
+}
+
+/// The secrecy of a variable: who may see its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableSecrecy {
+    /// Everybody who sees what it is put into.
+    Open,
+    /// Nobody: it comes from a Secret.
+    Secret,
 }
 
 /// Indicates whether a source is rendered without an object that holds variables.
@@ -162,6 +202,7 @@ impl SubstitutionConfig {
             return None;
         }
         let holder = |spec: SubstituteFromSpec| VariableHolder {
+            secrecy: spec.secrecy(),
             kind: spec.kind,
             namespace: spec.namespace.unwrap_or_else(|| namespace.clone()),
             name: spec.name,
@@ -203,6 +244,23 @@ mod tests {
                 ("Secret flux-system/b".to_owned(), VariableHolderNeed::Optional),
             ]
         );
+    }
+
+    #[test]
+    fn the_values_of_a_secret_alone_are_secrets_unless_its_entry_says_otherwise() {
+        use VariableSecrecy::{Open, Secret};
+        let check = |entry: serde_json::Value, expected: VariableSecrecy| {
+            let from: SubstituteFromSpec = serde_json::from_value(entry.clone()).unwrap();
+            assert_eq!(from.secrecy(), expected, "{entry}");
+            assert_eq!(serde_json::to_value(&from).unwrap(), entry);
+        };
+        check(serde_json::json!({ "kind": "ConfigMap", "name": "a" }), Open);
+        check(serde_json::json!({ "kind": "ConfigMap", "name": "a", "sensitive": false }), Open);
+        check(serde_json::json!({ "kind": "Secret", "name": "a" }), Secret);
+        check(serde_json::json!({ "kind": "Secret", "name": "a", "sensitive": true }), Secret);
+        check(serde_json::json!({ "kind": "Secret", "name": "a", "sensitive": false }), Open);
+        let empty = serde_json::json!({ "kind": "Secret", "name": "a", "sensitive": null });
+        assert!(serde_json::from_value::<SubstituteFromSpec>(empty).is_err());
     }
 
     #[test]

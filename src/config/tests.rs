@@ -380,6 +380,12 @@ fn variables_are_text_under_names_that_manifests_can_use() {
         ],
     );
     check(&source("  directory: a\n  substitute:"), &["6:13 expected a mapping, found nothing"]);
+    check(
+        &source("  directory: a\n  substituteFrom: [{kind: ConfigMap, name: a, sensitive: true}]"),
+        &[
+            "5:3 `substituteFrom` has a ConfigMap with `sensitive: true`, and its values may be shown (keep secrets in a Secret, or take `sensitive` away)",
+        ],
+    );
     let read = read("a.yaml", &source("  directory: a\n  substitute: {A: '1'}"), &environment()).unwrap();
     let values = read.sources[0].substitution.clone().unwrap().values;
     assert_eq!(values.get("A").map(String::as_str), Some("1"));

@@ -103,13 +103,14 @@ pub(crate) async fn read_cluster_facts(
     Ok(())
 }
 
-/// Reads a ConfigMap by its name, with the rights of whoever the source acts as.
+/// Reads a ConfigMap or Secret by its name, with the rights of whoever the source acts as. Renders
+/// want no Secret whose values are secrets.
 ///
 /// # Errors
 /// Fails where it cannot be known whether it is there, or what it holds. An account that
 /// may not read it is an answer.
 async fn read_object(cluster: &Cluster, id: &ObjectId) -> Result<ObjectFact, ClusterError> {
-    match cluster.read_config_map(id).await {
+    match cluster.read_object_data(id).await {
         Ok(Some(body)) => Ok(ObjectFact::Found(Arc::new(body))),
         Ok(None) => Ok(ObjectFact::Absent),
         Err(error) if error.class() == ErrorClass::Forbidden => {

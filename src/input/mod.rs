@@ -30,6 +30,7 @@ mod memory_place;
 mod memory_supply;
 #[cfg(test)]
 mod memory_tree;
+mod named_resources;
 mod needed_programs;
 mod opened_inputs;
 mod origin;

@@ -31,7 +31,7 @@ use super::root_names::{naming_folders, possible_names};
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
-use super::roots::{self, RenderRoot, find_roots};
+use super::roots::{self, RenderRoot, RootListing, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
 use super::substitution::{self, RevisionVariables, VariableMode, VariableReading, VariableSettings};
@@ -165,16 +165,17 @@ impl SourceRenderer {
 
     fn read_variables<T: FileTree>(
         &self,
-        plain: &Snapshot,
+        listing: &RootListing,
         start: &str,
         files: &T,
+        parsed: &mut ParsedFiles,
         facts: &ClusterFacts,
     ) -> Result<(Option<Arc<RevisionVariables>>, BTreeSet<ObjectId>), SourceError> {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
             return Ok((None, BTreeSet::new()));
         };
         let settings = VariableSettings { config, namespace, decrypter: &self.decrypter };
-        let read = substitution::read_variables(settings, plain, start, files, facts)?;
+        let read = substitution::read_variables(settings, listing, start, files, parsed, facts)?;
         let VariableReading { variables, objects } = read;
         Ok((Some(variables), objects))
     }
@@ -195,7 +196,7 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, files)?;
-        let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
+        let (variables, objects) = self.read_variables(&listing, start, files, &mut parsed, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
             let closure = self.find_release_closure(&root, start, files, &mut parsed, &releases)?;
@@ -235,7 +236,7 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
-        let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
+        let (variables, objects) = self.read_variables(&listing, start, &tree, parsed, &facts)?;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::decryption::Decrypter;
-use super::kustomize::Closure;
+use super::kustomize::{Closure, ParsedFiles};
+use super::named_resources::find_named_resources;
 use super::rendered_names::RenderedNames;
+use super::roots::RootListing;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variable_seal::{HolderReading, SealKeys};
@@ -15,7 +17,9 @@ use super::variables::{
     DocumentUsability, HolderAnswer, LookupPlan, ObjectVariables, UNKNOWN_VARIABLE, VariableTable,
     plan_lookups, substitute,
 };
-use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
+use crate::config::{
+    SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableSecrecy,
+};
 use crate::manifest::listed_objects;
 use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
 use crate::source::{
@@ -103,24 +107,14 @@ pub(super) struct VariableReading {
 /// of the cluster was not asked for yet. A fault of a variable is in the result.
 pub(super) fn read_variables<T: FileTree>(
     settings: VariableSettings<'_>,
-    plain: &Snapshot,
+    listing: &RootListing,
     start: &str,
     files: &T,
+    parsed: &mut ParsedFiles,
     facts: &ClusterFacts,
 ) -> Result<VariableReading, SourceError> {
-    let VariableSettings { config, namespace, decrypter } = settings;
-    let mut read = HolderReading::default();
-    if !config.from.is_empty() {
-        for file in &plain.files {
-            match file_bytes(file, start, files)? {
-                Some(bytes) => read.add_file(&file.path, &bytes, &config.from, namespace, decrypter),
-                None => read.add_unread(&file.path),
-            }
-        }
-        for refused in &plain.refused {
-            read.add_unread(&refused.origin.file);
-        }
-    }
+    let VariableSettings { config, namespace, .. } = settings;
+    let read = read_holders(settings, listing, start, files, parsed)?;
     let lookups = plan_lookups(&config.from, &read.bodies, namespace);
     let objects = match facts {
         ClusterFacts::NotQueried => BTreeSet::new(),
@@ -152,7 +146,45 @@ pub(super) fn read_variables<T: FileTree>(
     Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults, keys }), objects })
 }
 
-/// Returns the objects of the cluster that hold variables.
+/// Reads the objects of a source that may hold variables: those of its plain files. A Secret that
+/// is in none may be a resource of a kustomization.
+fn read_holders<T: FileTree>(
+    settings: VariableSettings<'_>,
+    listing: &RootListing,
+    start: &str,
+    files: &T,
+    parsed: &mut ParsedFiles,
+) -> Result<HolderReading, SourceError> {
+    let VariableSettings { config, namespace, decrypter } = settings;
+    let mut read = HolderReading::default();
+    if config.from.is_empty() {
+        return Ok(read);
+    }
+    for file in &listing.plain.files {
+        match file_bytes(file, start, files)? {
+            Some(bytes) => read.add_file(&file.path, &bytes, &config.from, namespace, decrypter),
+            None => read.add_unread(&file.path),
+        }
+    }
+    for refused in &listing.plain.refused {
+        read.add_unread(&refused.origin.file);
+    }
+    let missing = read.missing_secrets(&config.from, namespace);
+    if missing.is_empty() {
+        return Ok(read);
+    }
+    for (path, blob) in find_named_resources(&listing.roots, files, parsed)? {
+        match files.read(blob) {
+            Ok(bytes) => read.add_resource(&path, &bytes, &missing, namespace, decrypter),
+            Err(SourceError::Unreadable { .. }) => read.add_unread(&path),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+/// Returns the objects of the cluster that hold variables. It is asked for no secrets, as what is
+/// rendered is kept on disk.
 ///
 /// # Errors
 /// Fails where the cluster was not asked for all of them.
@@ -160,7 +192,7 @@ fn wanted_objects(
     lookups: &LookupPlan,
     known: &KnownClusterFacts,
 ) -> Result<BTreeSet<ObjectId>, SourceError> {
-    let requested = lookups.holders_to_read().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+    let requested = lookups.holders_to_read().filter(|holder| holder.secrecy == VariableSecrecy::Open);
     let objects: BTreeSet<ObjectId> = requested.map(object_id).collect();
     if objects.iter().all(|id| known.objects.contains_key(id)) {
         return Ok(objects);
@@ -173,14 +205,22 @@ fn object_id(holder: &VariableHolder) -> ObjectId {
     ObjectId::new(&kind, Some(holder.namespace.as_str()), holder.name.as_str())
 }
 
+/// Returns what the cluster says about an object; none where it is not asked for it.
+fn object_fact<'f>(holder: &VariableHolder, facts: &'f ClusterFacts) -> Option<&'f ObjectFact> {
+    match (holder.secrecy, facts) {
+        (VariableSecrecy::Open, ClusterFacts::Queried(known)) => known.objects.get(&object_id(holder)),
+        (VariableSecrecy::Secret, _) | (_, ClusterFacts::NotQueried) => None,
+    }
+}
+
 /// Returns why an object that the source does not have gives no variables.
 fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnostic> {
     let is_needed = holder.need == VariableHolderNeed::Required;
-    let fact = match facts {
-        ClusterFacts::NotQueried => None,
-        ClusterFacts::Queried(known) => known.objects.get(&object_id(holder)),
+    let own = match holder.kind {
+        VariableHolderKind::ConfigMap => "plain manifest",
+        VariableHolderKind::Secret => "manifest",
     };
-    let (message, hint) = match (holder.kind, fact) {
+    let (message, hint) = match (holder.secrecy, object_fact(holder, facts)) {
         (_, Some(ObjectFact::Found(_))) => return None,
         // Nobody knows whether it is there.
         (_, Some(ObjectFact::Unreadable(why))) => (
@@ -188,17 +228,17 @@ fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnos
             "let the account of the source get it: `rhumb rbac` prints the role",
         ),
         _ if !is_needed => return None,
-        (VariableHolderKind::Secret, _) => (
-            format!("substituteFrom: no plain manifest of the source has the {holder}"),
-            "commit it, or mark it `optional: true`: the values of Secrets are not taken from the cluster, as \
-             what is rendered is kept on disk",
+        (VariableSecrecy::Secret, _) => (
+            format!("substituteFrom: no {own} of the source has the {holder}"),
+            "commit it, or mark it `optional: true`. It is not read from the cluster, as what is rendered is kept \
+             on disk; if all its values may be shown, say so by `sensitive: false`",
         ),
         (_, Some(ObjectFact::Absent)) => (
             format!("substituteFrom: neither the source nor the cluster has the {holder}"),
             "create it, or mark it `optional: true`",
         ),
         (_, None) => (
-            format!("substituteFrom: no plain manifest of the source has the {holder}"),
+            format!("substituteFrom: no {own} of the source has the {holder}"),
             "no cluster is asked here: `rhumb diff` asks it",
         ),
     };
@@ -212,8 +252,7 @@ fn unread_file_fault(holder: &VariableHolder, file: &Arc<str>) -> Diagnostic {
 }
 
 fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer {
-    let ClusterFacts::Queried(known) = facts else { return HolderAnswer::Missing };
-    match known.objects.get(&object_id(holder)) {
+    match object_fact(holder, facts) {
         Some(ObjectFact::Found(body)) => match ObjectVariables::read(holder.kind, body) {
             Ok(held) => HolderAnswer::Found(held),
             Err(fault) => HolderAnswer::Unusable(fault),
@@ -357,8 +396,32 @@ mod tests {
     use super::*;
     use crate::input::MemoryTree;
     use crate::input::render_cipher::SEALED_PREFIX;
+    use crate::input::roots::{RenderRoot, RootForm};
     use crate::input::sops::sealing;
     use crate::object::Revision;
+
+    fn read_listing(
+        settings: VariableSettings<'_>,
+        listing: &RootListing,
+        tree: &MemoryTree,
+    ) -> Arc<RevisionVariables> {
+        let (parsed, facts) = (&mut ParsedFiles::default(), ClusterFacts::NotQueried);
+        read_variables(settings, listing, "", tree, parsed, &facts).unwrap().variables
+    }
+
+    /// Returns a Secret with one value, encrypted for the identity that tests have.
+    fn sealed_secret(name: &str, value: &str) -> String {
+        let mut coded = Sha256::digest("sops").to_vec();
+        coded.extend_from_slice(value.as_bytes());
+        let sealed = sealing::seal("stringData:TOKEN:", "str", value);
+        sealing::sops_file(
+            &format!(
+                "apiVersion: v1\nkind: Secret\nmetadata:\n    name: {name}\nstringData:\n    TOKEN: {sealed}\n"
+            ),
+            &coded,
+            "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n",
+        )
+    }
 
     #[test]
     fn an_optional_object_that_may_be_in_a_file_which_cannot_be_read_is_not_missing() {
@@ -368,17 +431,19 @@ mod tests {
             let file = SnapshotFile { path: "other.yaml".into(), blob, size, origin: None };
             let refused = refused.iter().map(|file| Diagnostic::file_error(*file, "too-large", ""));
             let plain = Snapshot::of_files(Revision::new("0"), vec![file], refused.collect());
+            let listing = RootListing { roots: Vec::new(), plain };
             let from = vec![VariableHolder {
                 kind: VariableHolderKind::Secret,
                 namespace: "shop".parse().unwrap(),
                 name: "vars".parse().unwrap(),
                 need: VariableHolderNeed::Optional,
+                secrecy: VariableSecrecy::Secret,
             }];
             let config = SubstitutionConfig { values: BTreeMap::new(), from };
             let decrypter = Decrypter::default();
             let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
-            let read = read_variables(settings, &plain, "", &tree, &ClusterFacts::NotQueried).unwrap();
-            let faults = read.variables.faults.iter();
+            let read = read_listing(settings, &listing, &tree);
+            let faults = read.faults.iter();
             let faults: Vec<String> =
                 faults.map(|found| format!("{}: {}", found.origin, found.message)).collect();
             assert_eq!(faults, expected, "{text}");
@@ -391,16 +456,7 @@ mod tests {
 
     #[test]
     fn a_secret_among_the_items_of_a_list_is_sealed() {
-        let mut coded = Sha256::digest("sops").to_vec();
-        coded.extend_from_slice(b"canary");
-        let sealed = sealing::seal("stringData:TOKEN:", "str", "canary");
-        let holder = sealing::sops_file(
-            &format!(
-                "apiVersion: v1\nkind: Secret\nmetadata:\n    name: vars\nstringData:\n    TOKEN: {sealed}\n"
-            ),
-            &coded,
-            "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n",
-        );
+        let holder = sealed_secret("vars", "canary");
         let item = "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: '${TOKEN}'}}";
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
         let tree = MemoryTree::new().file("list.yaml", &list).file("vars.yaml", &holder);
@@ -411,25 +467,98 @@ mod tests {
             origin: None,
         };
         let files = vec![file("list.yaml", &list), file("vars.yaml", &holder)];
-        let mut plain = Snapshot::of_files(Revision::new("0"), files, Vec::new());
+        let plain = Snapshot::of_files(Revision::new("0"), files, Vec::new());
+        let mut listing = RootListing { roots: Vec::new(), plain };
         let from = vec![VariableHolder {
             kind: VariableHolderKind::Secret,
             namespace: "shop".parse().unwrap(),
             name: "vars".parse().unwrap(),
             need: VariableHolderNeed::Required,
+            secrecy: VariableSecrecy::Secret,
         }];
         let config = SubstitutionConfig { values: BTreeMap::new(), from };
         let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
         let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
-        let read = read_variables(settings, &plain, "", &tree, &ClusterFacts::NotQueried).unwrap();
-        assert_eq!(read.variables.faults, []);
+        let variables = read_listing(settings, &listing, &tree);
+        assert_eq!(variables.faults, []);
 
         let known = HashMap::new();
         let (roots, contents) =
-            substitute_plain_files(&mut plain, "", &tree, &read.variables, &known).unwrap();
+            substitute_plain_files(&mut listing.plain, "", &tree, &variables, &known).unwrap();
         assert!(matches!(&roots[..], [root] if root.outcome.failure().is_none()), "{roots:?}");
         let made: String =
             contents.iter().map(|made| String::from_utf8_lossy(&made.bytes).into_owned()).collect();
         assert!(made.contains(SEALED_PREFIX) && !made.contains("canary"), "{made}");
+    }
+
+    /// Returns the value of `TOKEN`, or the words of the first fault.
+    fn token_of(kind: VariableHolderKind, secrecy: VariableSecrecy, files: &[(&str, &str)]) -> String {
+        let (mut tree, mut plain) = (MemoryTree::new(), Vec::new());
+        let mut folders = BTreeSet::new();
+        for (path, text) in files {
+            tree = tree.file(path, text);
+            if let Some((folder, _)) = path.split_once('/') {
+                folders.insert(folder);
+                continue;
+            }
+            let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+            plain.push(SnapshotFile { path: (*path).into(), blob, size, origin: None });
+        }
+        let root = |folder: &str| RenderRoot { folder: folder.into(), form: RootForm::Kustomize };
+        let listing = RootListing {
+            roots: folders.into_iter().map(root).collect(),
+            plain: Snapshot::of_files(Revision::new("0"), plain, Vec::new()),
+        };
+        let (namespace, name) = ("shop".parse().unwrap(), "vars".parse().unwrap());
+        let need = VariableHolderNeed::Required;
+        let from = vec![VariableHolder { kind, namespace, name, need, secrecy }];
+        let config = SubstitutionConfig { values: BTreeMap::new(), from };
+        let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+        let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
+        let variables = read_listing(settings, &listing, &tree);
+        match variables.faults.first() {
+            Some(fault) => fault.message.clone(),
+            None => variables.table.key_values(&digest)["TOKEN"].clone(),
+        }
+    }
+
+    #[test]
+    fn a_secret_among_the_resources_of_a_kustomization_gives_variables_as_it_is_in_git() {
+        use VariableHolderKind::{ConfigMap, Secret};
+        use VariableSecrecy::Open;
+        let kustomization = ("app/kustomization.yaml", "namePrefix: a-\nresources: [vars.yaml]\n");
+        let plain = |kind: &str, field: &str, value: &str| {
+            format!(
+                "{{apiVersion: v1, kind: {kind}, metadata: {{name: vars}}, {field}: {{TOKEN: '{value}'}}}}"
+            )
+        };
+        let (first, second) = (plain("Secret", "stringData", "one"), plain("Secret", "stringData", "two"));
+        let (sealed, map) = (sealed_secret("vars", "canary"), plain("ConfigMap", "data", "one"));
+        let (first, second, sealed) = (first.as_str(), second.as_str(), sealed.as_str());
+        let check = |files: &[(&str, &str)], expected: &str| {
+            assert_eq!(token_of(Secret, Open, files), expected, "{files:?}");
+        };
+        check(&[kustomization, ("app/vars.yaml", first)], "open:one");
+        check(&[kustomization, ("app/vars.yaml", sealed)], "open:canary");
+        let secret = token_of(Secret, VariableSecrecy::Secret, &[kustomization, ("app/vars.yaml", sealed)]);
+        assert_eq!(secret, format!("sealed:{}", BlobId::of(sealed.as_bytes())));
+        // A plain file comes first.
+        check(&[kustomization, ("app/vars.yaml", first), ("vars.yaml", second)], "open:two");
+        let other = ("other/kustomization.yaml", "resources: [vars.yaml]\n");
+        check(
+            &[kustomization, ("app/vars.yaml", first), other, ("other/vars.yaml", second)],
+            "Secret shop/vars gives no variables: it is defined more than once in the source",
+        );
+        let lost = |kind: &str| format!("substituteFrom: no {kind} of the source has the ");
+        check(
+            &[("app/kustomization.yaml", "resources: []\n"), ("app/vars.yaml", first)],
+            &format!("{}Secret shop/vars", lost("manifest")),
+        );
+        let files = [kustomization, ("app/vars.yaml", map.as_str())];
+        assert_eq!(
+            token_of(ConfigMap, Open, &files),
+            format!("{}ConfigMap shop/vars", lost("plain manifest")),
+            "others may patch it before it is applied"
+        );
     }
 }

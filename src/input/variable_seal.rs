@@ -1,7 +1,8 @@
 //! The encrypted Secrets that hold variables, and the seal over what is made of them.
 //!
 //! **Invariant:** an opened value is in the data of a Secret alone. Each Secret that may have one
-//! is sealed before it is stored.
+//! is sealed before it is stored. Values that the configuration calls no secrets are as those of a
+//! file in the clear.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::exposure::IDENTITY_PATHS;
 use super::render_cipher::{RootCipher, SealFault, is_secret};
 use super::sops::{FileSeal, SOPS_KEY, SealingSecret, SopsFormat, is_encrypted, is_encrypted_value};
 use super::variables::{HolderBody, is_holder};
-use crate::config::{VariableHolder, VariableHolderKind};
+use crate::config::{VariableHolder, VariableHolderKind, VariableSecrecy};
 use crate::manifest::{listed_objects, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin, text_at};
 use crate::source::BlobId;
@@ -112,9 +113,12 @@ impl HolderReading {
             self.add_unread(file);
         }
         let format = SopsFormat::of_name(file);
-        let is_wanted = |body: &HolderBody| {
-            let mut secrets = holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
-            secrets.any(|holder| is_holder(holder, &body.object, namespace))
+        let secrets = || holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
+        let is_wanted =
+            |body: &HolderBody| secrets().any(|holder| is_holder(holder, &body.object, namespace));
+        let is_sensitive = |body: &HolderBody| {
+            let mut sensitive = secrets().filter(|holder| holder.secrecy == VariableSecrecy::Secret);
+            sensitive.any(|holder| is_holder(holder, &body.object, namespace))
         };
         if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
@@ -122,15 +126,62 @@ impl HolderReading {
                     let opened = HolderFile::read(file, &plaintext, Some(BlobId::of(bytes)));
                     // A ConfigMap beside them stays closed: its values may be put in anywhere.
                     bodies.retain(|body| !is_wanted(body));
-                    bodies.extend(opened.bodies.into_iter().filter(is_wanted));
-                    for seal in seals {
-                        self.keys.add(seal);
+                    let opened: Vec<HolderBody> = opened.bodies.into_iter().filter(is_wanted).collect();
+                    if opened.iter().any(is_sensitive) {
+                        for seal in seals {
+                            self.keys.add(seal);
+                        }
+                    }
+                    for mut body in opened {
+                        if !is_sensitive(&body) {
+                            body.opened_from = None;
+                        }
+                        bodies.push(body);
                     }
                 }
                 Err(found) => self.faults.push(*found),
             }
         }
         self.bodies.extend(bodies);
+    }
+
+    /// Returns the Secrets among these that none of the objects is.
+    pub(super) fn missing_secrets(&self, holders: &[VariableHolder], namespace: &str) -> Vec<VariableHolder> {
+        let is_there = |holder: &VariableHolder| {
+            self.bodies.iter().any(|body| is_holder(holder, &body.object, namespace))
+        };
+        let secrets = holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
+        secrets.filter(|holder| !is_there(holder)).cloned().collect()
+    }
+
+    /// Adds the objects of a file that a kustomization names, as they are in git: of all that are in
+    /// it, those that hold variables. A file without the name of any is not looked at.
+    pub(super) fn add_resource(
+        &mut self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        holders: &[VariableHolder],
+        namespace: &str,
+        decrypter: &Decrypter,
+    ) {
+        let is_named = |holder: &&VariableHolder| {
+            let name = holder.name.as_str().as_bytes();
+            bytes.windows(name.len()).any(|part| part == name)
+        };
+        let named: Vec<VariableHolder> = holders.iter().filter(is_named).cloned().collect();
+        if named.is_empty() {
+            return;
+        }
+        let mut read = Self::default();
+        read.add_file(file, bytes, &named, namespace, decrypter);
+        let is_held =
+            |body: &HolderBody| named.iter().any(|holder| is_holder(holder, &body.object, namespace));
+        self.bodies.extend(read.bodies.into_iter().filter(is_held));
+        self.keys = std::mem::take(&mut self.keys).with_keys(&read.keys);
+        self.faults.append(&mut read.faults);
+        if let Some(unread) = read.unread {
+            self.add_unread(&unread);
+        }
     }
 
     /// Returns whether an identity may come that opens what could not be opened.
@@ -210,6 +261,7 @@ mod tests {
             namespace: "shop".parse().unwrap(),
             name: "vars".parse().unwrap(),
             need: VariableHolderNeed::Required,
+            secrecy: VariableSecrecy::Open,
         };
         let check = |text: &str, expected: &str| {
             let mut read = HolderReading::default();
@@ -236,21 +288,66 @@ mod tests {
         .map(|other| format!("---\n{other}sops:\n    version: 3.13.3\n"));
         let file = first + &others.concat();
 
-        let holder = |kind| VariableHolder {
+        let holder = |kind, secrecy| VariableHolder {
             kind,
             namespace: "shop".parse().unwrap(),
             name: "vars".parse().unwrap(),
             need: VariableHolderNeed::Required,
+            secrecy,
         };
-        let holders = [VariableHolderKind::Secret, VariableHolderKind::ConfigMap].map(holder);
+        let map = || holder(VariableHolderKind::ConfigMap, VariableSecrecy::Open);
+        let secret = |secrecy| holder(VariableHolderKind::Secret, secrecy);
         let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
-        let mut read = HolderReading::default();
-        read.add_file(&Arc::from("a.yaml"), file.as_bytes(), &holders, "shop", &decrypter);
+        let (sensitive, shown) = (secret(VariableSecrecy::Secret), secret(VariableSecrecy::Open));
+        // Nothing is sealed for values that are no secrets.
+        for (secrets, keys) in [
+            (vec![sensitive.clone()], 1),
+            (vec![shown.clone()], 0),
+            (vec![shown.clone(), sensitive.clone()], 1),
+        ] {
+            let holders: Vec<VariableHolder> = secrets.into_iter().chain([map()]).collect();
+            let mut read = HolderReading::default();
+            read.add_file(&Arc::from("a.yaml"), file.as_bytes(), &holders, "shop", &decrypter);
 
-        assert!(read.faults.is_empty(), "{:?}", read.faults);
-        let bodies: String = read.bodies.iter().map(|body| body.object.to_string()).collect();
-        assert!(bodies.contains("token") && !bodies.contains("canary"), "{bodies}");
-        let answers = plan_lookups(&holders, &read.bodies, "shop").answers(|_| HolderAnswer::Missing);
-        assert_eq!(format!("{answers:?}"), r#"[Found({"A"}), Unusable(Encrypted)]"#);
+            assert!(read.faults.is_empty(), "{:?}", read.faults);
+            let bodies: String = read.bodies.iter().map(|body| body.object.to_string()).collect();
+            assert!(bodies.contains("token") && !bodies.contains("canary"), "{bodies}");
+            let is_opened = |body: &HolderBody| body.opened_from.is_some();
+            assert_eq!((read.keys.len(), read.bodies.iter().any(is_opened)), (keys, keys > 0));
+            let answers = plan_lookups(&holders, &read.bodies, "shop").answers(|_| HolderAnswer::Missing);
+            let found = vec![r#"Found({"A"})"#; holders.len() - 1].join(", ");
+            assert_eq!(format!("{answers:?}"), format!("[{found}, Unusable(Encrypted)]"));
+        }
+    }
+
+    #[test]
+    fn of_what_a_kustomization_names_the_wanted_objects_alone_are_taken() {
+        let holder = VariableHolder {
+            kind: VariableHolderKind::Secret,
+            namespace: "shop".parse().unwrap(),
+            name: "vars".parse().unwrap(),
+            need: VariableHolderNeed::Required,
+            secrecy: VariableSecrecy::Secret,
+        };
+        let object = |kind: &str, name: &str| {
+            format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}}}, stringData: {{A: b}}}}\n")
+        };
+        let check = |text: &str, taken: &[&str], is_unread: bool| {
+            let mut read = HolderReading::default();
+            let holders = [holder.clone()];
+            let decrypter = Decrypter::default();
+            read.add_resource(&Arc::from("a.yaml"), text.as_bytes(), &holders, "shop", &decrypter);
+            let names: Vec<&str> =
+                read.bodies.iter().map(|body| text_at(&body.object, &["metadata", "name"])).collect();
+            assert_eq!((&names[..], read.unread.is_some()), (taken, is_unread), "{text}");
+            assert_eq!(read.missing_secrets(&holders, "shop").len(), 1 - taken.len(), "{text}");
+        };
+        check(&object("Secret", "vars"), &["vars"], false);
+        check(&format!("{}---\n{}", object("Secret", "other"), object("Secret", "vars")), &["vars"], false);
+        check(&object("ConfigMap", "vars"), &[], false);
+        check(&object("Secret", "vars-of-another"), &[], false);
+        // It is not known of a broken file that names it, and of no other.
+        check("metadata: {name: vars}\na: [\n", &[], true);
+        check("a: [\n", &[], false);
     }
 }

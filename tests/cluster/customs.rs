@@ -122,11 +122,15 @@ fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
     let site = own(&cluster);
     let (system, path) = (site.system(), at("Source", &site.system(), ""));
     let mut daemon = site.configured(&HEAD.replace("any", "remote"));
-    for (name, spec) in
-        [("folder", json!({"directory": "/etc"})), ("here", json!({"git": {"url": "file:///srv/a"}}))]
-    {
+    let shown = json!([{"kind": "Secret", "name": "vars", "sensitive": false}]);
+    let no_account = "Secret default/vars with `sensitive: false` is not allowed without a service account";
+    for (name, spec, why) in [
+        ("folder", json!({"directory": "/etc"}), "customSources: any"),
+        ("here", json!({"git": {"url": "file:///srv/a"}}), "customSources: any"),
+        ("shows", json!({"git": {"url": "https://a.example/b"}, "substituteFrom": shown}), no_account),
+    ] {
         site.api.create(&path, "people", &custom(name, &spec));
-        await_condition(&site, name, "Stalled", &["True Invalid", "customSources: any"]);
+        await_condition(&site, name, "Stalled", &["True Invalid", why]);
         await_condition(&site, name, "Ready", &["False"]);
     }
     let apply = |name: &str, spec: &str| {

@@ -447,6 +447,36 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
 }
 
+/// Puts a value of an encrypted Secret into a host. The Secret is a resource of a kustomization.
+#[test]
+fn variables_of_an_encrypted_secret_are_put_in_anywhere_where_they_are_no_secrets() {
+    let site = TestNamespace::new("sops-shown");
+    let identity = Identity::new();
+    let holder = |domain: &str| identity.encrypt(&yaml::secret("cluster-secrets", "SECRET_DOMAIN", domain));
+    let ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
+                   spec: {rules: [{host: 'web.${SECRET_DOMAIN}'}]}\n";
+    let repo = Repo::new(&[
+        ("vars/kustomization.yaml", "resources: [cluster-secrets.sops.yaml]\n".to_owned()),
+        ("vars/cluster-secrets.sops.yaml", holder("home.example")),
+        ("app/kustomization.yaml", "resources: [ingress.yaml]\n".to_owned()),
+        ("app/ingress.yaml", ingress.to_owned()),
+        ("plain.yaml", yaml::config_map("plain", "key", "${SECRET_DOMAIN}")),
+    ]);
+    let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+    let text = site.configuration(repo.path(), &programs);
+    let from = "  substituteFrom: [{kind: Secret, name: cluster-secrets, sensitive: false}]\n";
+    let mut command = site.command_with_config(&["run"], &format!("{}\n{from}", text.trim_end()));
+    command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+    let mut daemon = Daemon::start(command);
+    let has_host = |host: &str| site.value("Ingress", "web", "/spec/rules/0/host") == json!(host);
+    site.await_data("plain", "key", "home.example");
+    until("the host is there", || has_host("web.home.example"));
+    repo.change("vars/cluster-secrets.sops.yaml", &holder("home.test"));
+    site.await_data("plain", "key", "home.test");
+    until("the host follows", || has_host("web.home.test"));
+    assert!(daemon.is_running());
+}
+
 /// Returns a repository whose Secrets use a variable of an encrypted one in each way.
 fn repository_with_variables(holder: String) -> Repo {
     let in_list = yaml::secret("listed", "password", "x-${TOKEN}");

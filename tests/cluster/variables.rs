@@ -108,3 +108,48 @@ fn variables_are_taken_from_the_cluster_too_and_follow_what_is_there() {
     site.await_data("a", "zone", "d");
     assert!(daemon.is_running());
 }
+
+#[test]
+fn the_values_of_a_secret_are_taken_from_the_cluster_only_where_they_are_no_secrets() {
+    let site = TestNamespace::new("variables-secret");
+    let values = |domain: &str| json!({ "stringData": { "SECRET_DOMAIN": domain } });
+    let mut object =
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "cluster-secrets" } });
+    object["stringData"] = values("home.example")["stringData"].clone();
+    site.api.create(&site.at("Secret", ""), "people", &object);
+    let repo = Repo::new(&[
+        ("a.yaml", yaml::config_map("a", "host", "web.${SECRET_DOMAIN}")),
+        ("plain.yaml", yaml::config_map("plain", "a", "1")),
+    ]);
+    let configuration = |key: &str| {
+        let text = site.configuration(repo.path(), "").replace("git: {", "git: {interval: 1s, ");
+        let from = format!("{{kind: Secret, name: cluster-secrets{key}}}");
+        format!("{}\n  substituteFrom: [{from}]\n", text.trim_end())
+    };
+    let window = site.window();
+    let reads = || -> Vec<String> {
+        let calls = window.calls().into_iter();
+        let reads = calls.filter(|call| call.resource == "secrets" && call.namespace == site.name);
+        reads.map(|call| format!("{} {}", call.verb, call.name)).collect()
+    };
+    let mut daemon = site.configured(&configuration(""));
+    daemon.says(&["no manifest of the source has the Secret variables-secret/cluster-secrets"]);
+    site.await_data("plain", "a", "1");
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert_eq!(reads(), Vec::<String>::new());
+    assert!(!site.has("ConfigMap", "a"));
+
+    let mut daemon = site.configured(&configuration(", sensitive: false"));
+    site.await_data("a", "host", "web.home.example");
+    site.api.merge(&site.at("Secret", "cluster-secrets"), "people", &values("home.test"));
+    site.await_data("a", "host", "web.home.test");
+    site.api.delete(&site.at("Secret", "cluster-secrets"));
+    daemon.says(&["neither the source nor the cluster has the Secret variables-secret/cluster-secrets"]);
+    repo.change("plain.yaml", &yaml::config_map("plain", "a", "2"));
+    site.await_data("plain", "a", "2");
+    assert_eq!(site.data("a", "host"), "web.home.test");
+    assert!(daemon.is_running());
+    // By its name alone: no others are listed.
+    let reads = reads();
+    assert!(reads.len() >= 2 && reads.iter().all(|read| read == "get cluster-secrets"), "{reads:?}");
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::escalation::parameter_kind;
 use super::*;
-use crate::config::VariableHolderNeed;
+use crate::config::{VariableHolderKind, VariableHolderNeed};
 use crate::manifest::{self, KindScopes, assemble};
 
 fn decoded(text: &str) -> Vec<Object> {
@@ -424,22 +424,28 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
 
 #[test]
 fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them() {
-    let holder = |kind, name: &str| VariableHolder {
+    let holder = |kind, name: &str, secrecy| VariableHolder {
         kind,
         namespace: "shop".parse().unwrap(),
         name: name.parse().unwrap(),
         need: VariableHolderNeed::Required,
+        secrecy,
     };
     let from = vec![
-        holder(VariableHolderKind::ConfigMap, "cluster-vars"),
-        holder(VariableHolderKind::ConfigMap, "own"),
-        holder(VariableHolderKind::Secret, "tokens"),
+        holder(VariableHolderKind::ConfigMap, "cluster-vars", VariableSecrecy::Open),
+        holder(VariableHolderKind::ConfigMap, "own", VariableSecrecy::Open),
+        holder(VariableHolderKind::Secret, "tokens", VariableSecrecy::Secret),
+        holder(VariableHolderKind::Secret, "cluster-secrets", VariableSecrecy::Open),
     ];
     let config = SubstitutionConfig { values: BTreeMap::new(), from };
     let own = decoded("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
     let mut rights = Rights::default();
     rights.add_variables(&config, &own);
-    assert_eq!(new_rights(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
+    assert_eq!(
+        new_rights(&rights, &BTreeMap::new()),
+        ["shop configmaps. get cluster-vars", "shop secrets. get cluster-secrets"]
+    );
+    assert!(rights.breadth_warnings().is_empty());
 }
 
 #[test]

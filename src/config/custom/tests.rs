@@ -139,6 +139,35 @@ fn variables_come_from_objects_that_the_policy_allows() {
 }
 
 #[test]
+fn a_secret_is_shown_by_the_rights_of_a_service_account_alone() {
+    #[track_caller]
+    fn check(policy: &str, account: Option<&str>, from: Value, refused: Option<&str>) {
+        let policy: CustomSourcePolicy = serde_yaml::from_str(policy).unwrap();
+        let map = json!({ "kind": "ConfigMap", "name": "vars" });
+        let mut spec = json!({
+            "git": { "url": "https://a.example/b" }, "namespace": "shop", "substituteFrom": [map, from],
+        });
+        if let Some(account) = account {
+            spec["serviceAccountName"] = json!(account);
+        }
+        let found = read("a", spec, policy).err();
+        assert_eq!(found.is_some(), refused.is_some(), "{found:?}");
+        assert!(found.unwrap_or_default().contains(refused.unwrap_or_default()));
+    }
+    let shown = json!({ "kind": "Secret", "name": "vars", "sensitive": false });
+    let why = "Secret shop/vars with `sensitive: false` is not allowed without a service account";
+    check("remote", None, shown.clone(), Some(why));
+    check("remote", Some("shop"), shown.clone(), None);
+    check("{follow: remote, defaultServiceAccount: plain}", None, shown.clone(), None);
+    check("remote", None, json!({ "kind": "Secret", "name": "vars" }), None);
+    check("remote", None, json!({ "kind": "Secret", "name": "vars", "sensitive": true }), None);
+    let listed = "{follow: remote, serviceAccounts: [shop]}";
+    check(listed, Some("admin"), shown.clone(), Some("admin is not allowed"));
+    let bounded = "{follow: remote, objects: {namespaces: [shop], kinds: [ConfigMap]}}";
+    check(bounded, Some("shop"), shown, Some("`customSources.objects`"));
+}
+
+#[test]
 fn where_addresses_are_listed_only_branches_and_tags_are_named() {
     #[track_caller]
     fn check(url: &str, reference: &str, listed: bool, allowed: bool) {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::config::{RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
+use crate::config::{
+    RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableSecrecy,
+};
 use crate::input::memory_supply::MemorySupply;
 use crate::input::render_pass::RENDER_POSTPONED;
 use crate::input::root_job::RENDER_STOPPED;
@@ -72,18 +74,19 @@ fn a_chart_that_cannot_be_fetched_now_interrupts_its_root_alone() {
     assert_eq!(outcomes(server(), "9.0.0"), ["a/Chart.yaml refused: there is no chart redis 9.0.0", other]);
 }
 
-/// Returns what comes of a plain file that names a variable, by the facts of a cluster.
-fn substituted(
-    from: &[(VariableHolderKind, VariableHolderNeed)],
-    facts: &ClusterFacts,
-) -> Result<Vec<String>, BTreeSet<ObjectId>> {
-    let holder = |(kind, need): &(VariableHolderKind, VariableHolderNeed)| VariableHolder {
-        kind: *kind,
-        namespace: "shop".parse().unwrap(),
-        name: "vars".parse().unwrap(),
-        need: *need,
+/// Returns a required object in the namespace `shop`, with the secrecy that its kind has.
+fn variable_holder(kind: VariableHolderKind, name: &str) -> VariableHolder {
+    let secrecy = match kind {
+        VariableHolderKind::ConfigMap => VariableSecrecy::Open,
+        VariableHolderKind::Secret => VariableSecrecy::Secret,
     };
-    let config = SubstitutionConfig { values: BTreeMap::new(), from: from.iter().map(holder).collect() };
+    let (namespace, name) = ("shop".parse().unwrap(), name.parse().unwrap());
+    VariableHolder { kind, namespace, name, need: VariableHolderNeed::Required, secrecy }
+}
+
+/// Returns what comes of a plain file that names a variable, by the facts of a cluster.
+fn substituted(holder: VariableHolder, facts: &ClusterFacts) -> Result<Vec<String>, BTreeSet<ObjectId>> {
+    let config = SubstitutionConfig { values: BTreeMap::new(), from: vec![holder] };
     let variables = SourceVariables { config, namespace: "shop".to_owned() };
     let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE:-none}'}}";
     let files = MemoryTree::new().file("a.yaml", text);
@@ -105,52 +108,60 @@ fn substituted(
 fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_empty() {
     use VariableHolderKind::{ConfigMap, Secret};
     use VariableHolderNeed::{Optional, Required};
-    let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "vars");
-    let asked = |fact: Option<ObjectFact>| {
-        let objects = fact.map(|fact| (id.clone(), fact)).into_iter().collect();
+    let id =
+        |kind: VariableHolderKind| ObjectId::new(&GroupKind::new("", kind.as_str()), Some("shop"), "vars");
+    let asked = |kind: VariableHolderKind, fact: Option<ObjectFact>| {
+        let objects = fact.map(|fact| (id(kind), fact)).into_iter().collect();
         ClusterFacts::Queried(KnownClusterFacts { versions: None, objects })
     };
-    let found = || ObjectFact::Found(json!({ "data": { "ZONE": "b" } }).into());
+    let found = |value: &str| ObjectFact::Found(json!({ "data": { "ZONE": value } }).into());
     let zone = |zone: &str| {
         let object = format!(r#"{{"apiVersion":"v1","data":{{"zone":"{zone}"}}"#);
         move |outcomes: Vec<String>| {
             assert!(outcomes[0] == "a.yaml rendered" && outcomes[1].starts_with(&object), "{outcomes:?}");
         }
     };
-    let refused = |why: &'static str| {
-        move |outcomes: Vec<String>| assert_eq!(outcomes, [format!("a.yaml refused: substituteFrom: {why}")])
+    let refused = |why: &str| {
+        let expected = format!("a.yaml refused: substituteFrom: {why}");
+        move |outcomes: Vec<String>| assert_eq!(outcomes, [expected])
     };
-    for need in [Required, Optional] {
-        assert_eq!(substituted(&[(ConfigMap, need)], &asked(None)), Err([id.clone()].into()));
-        zone("b")(substituted(&[(ConfigMap, need)], &asked(Some(found()))).unwrap());
-        let unreadable = asked(Some(ObjectFact::Unreadable("no rights".into())));
-        refused("ConfigMap shop/vars cannot be read: no rights")(
-            substituted(&[(ConfigMap, need)], &unreadable).unwrap(),
+    // A Secret whose values are no secrets is as a ConfigMap.
+    let holder = |kind, need| {
+        let secrecy = VariableSecrecy::Open;
+        VariableHolder { need, secrecy, ..variable_holder(kind, "vars") }
+    };
+    for (kind, value, own) in [(ConfigMap, "b", "plain manifest"), (Secret, "Yg==", "manifest")] {
+        for need in [Required, Optional] {
+            let facts = |fact| asked(kind, fact);
+            assert_eq!(substituted(holder(kind, need), &facts(None)), Err([id(kind)].into()));
+            zone("b")(substituted(holder(kind, need), &facts(Some(found(value)))).unwrap());
+            let unreadable = facts(Some(ObjectFact::Unreadable("no rights".into())));
+            refused(&format!("{kind} shop/vars cannot be read: no rights"))(
+                substituted(holder(kind, need), &unreadable).unwrap(),
+            );
+        }
+        let absent = asked(kind, Some(ObjectFact::Absent));
+        zone("none")(substituted(holder(kind, Optional), &absent).unwrap());
+        refused(&format!("neither the source nor the cluster has the {kind} shop/vars"))(
+            substituted(holder(kind, Required), &absent).unwrap(),
+        );
+        refused(&format!("no {own} of the source has the {kind} shop/vars"))(
+            substituted(holder(kind, Required), &ClusterFacts::NotQueried).unwrap(),
         );
     }
-    let absent = asked(Some(ObjectFact::Absent));
-    zone("none")(substituted(&[(ConfigMap, Optional)], &absent).unwrap());
-    refused("neither the source nor the cluster has the ConfigMap shop/vars")(
-        substituted(&[(ConfigMap, Required)], &absent).unwrap(),
-    );
-    refused("no plain manifest of the source has the ConfigMap shop/vars")(
-        substituted(&[(ConfigMap, Required)], &ClusterFacts::NotQueried).unwrap(),
-    );
-    // Rendered objects are kept on disk, so that no cluster is asked for a Secret.
-    refused("no plain manifest of the source has the Secret shop/vars")(
-        substituted(&[(Secret, Required)], &asked(None)).unwrap(),
-    );
-    zone("none")(substituted(&[(Secret, Optional)], &asked(None)).unwrap());
+    // Rendered objects are kept on disk, so that no cluster is asked for secrets.
+    let secret = |need| VariableHolder { need, ..variable_holder(Secret, "vars") };
+    for facts in [asked(Secret, None), asked(Secret, Some(found("Yg==")))] {
+        refused("no manifest of the source has the Secret shop/vars")(
+            substituted(secret(Required), &facts).unwrap(),
+        );
+        zone("none")(substituted(secret(Optional), &facts).unwrap());
+    }
 }
 
 #[test]
 fn an_object_that_gives_no_variables_holds_back_only_what_may_name_them() {
-    let holder = |name: &str| VariableHolder {
-        kind: VariableHolderKind::ConfigMap,
-        namespace: "shop".parse().unwrap(),
-        name: name.parse().unwrap(),
-        need: VariableHolderNeed::Required,
-    };
+    let holder = |name: &str| variable_holder(VariableHolderKind::ConfigMap, name);
     let config = SubstitutionConfig {
         values: [("INLINE".parse().unwrap(), "1".to_owned())].into(),
         from: vec![holder("before"), holder("gone"), holder("after")],
@@ -205,12 +216,7 @@ fn an_object_that_cannot_be_opened_gives_no_variables_and_what_to_do_is_reported
     let text =
         "apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {ZONE: 'ENC[]'}\nsops: {mac: x}\n";
     let user = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE}'}}";
-    let holder = VariableHolder {
-        kind: VariableHolderKind::Secret,
-        namespace: "shop".parse().unwrap(),
-        name: "vars".parse().unwrap(),
-        need: VariableHolderNeed::Required,
-    };
+    let holder = variable_holder(VariableHolderKind::Secret, "vars");
     let config = SubstitutionConfig { values: BTreeMap::new(), from: vec![holder] };
     let files = MemoryTree::new().file("a.yaml", user).file("vars.yaml", text);
     let mut raw = snapshot(&[]);

@@ -8,7 +8,8 @@ use super::expression::{Expression, Operation, Template, TemplatePart};
 use super::expression_limits::{ExpansionBudget, ExpansionLimit};
 use super::operators::{CutCharacter, change_case, replace, substring, trim};
 use super::parse::ExpressionFault;
-use super::table::{TableCompleteness, VariableSecrecy, VariableTable};
+use super::table::{TableCompleteness, VariableTable};
+use crate::config::VariableSecrecy;
 
 /// The reason for which a text cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

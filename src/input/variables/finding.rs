@@ -74,7 +74,8 @@ impl VariableProblem {
             Self::Template(TemplateFault::CutCharacter(_)) => "offsets and lengths are in bytes",
             Self::Key(_) => "write the key out: variables are put into values alone",
             Self::Secret(_) => {
-                "use it in the data or stringData of a Secret, or take the value from a ConfigMap"
+                "use it in the data or stringData of a Secret, or take the value from a ConfigMap; if all values of \
+                 that Secret may be shown, set `sensitive: false` in its entry under `substituteFrom`"
             }
             Self::NotFinite => "quote it if text is meant",
             Self::TooDeep => "variables are put in down to 64 levels",

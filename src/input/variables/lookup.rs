@@ -223,7 +223,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::VariableHolderNeed;
+    use crate::config::{VariableHolderNeed, VariableSecrecy};
 
     fn holder(kind: VariableHolderKind, namespace: &str, name: &str) -> VariableHolder {
         VariableHolder {
@@ -231,6 +231,7 @@ mod tests {
             namespace: namespace.parse().unwrap(),
             name: name.parse().unwrap(),
             need: VariableHolderNeed::Required,
+            secrecy: VariableSecrecy::Open,
         }
     }
 

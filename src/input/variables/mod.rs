@@ -22,7 +22,8 @@
 //!   `${A^,}`, which Flux ignores.
 //! - A substring that would cut a character in two is refused, and patterns see whole characters.
 //!   Letters whose other case is more than one letter keep their case.
-//! - A secret variable can only be used in `data` and `stringData` of a Secret.
+//! - A secret variable can only be used in `data` and `stringData` of a Secret. One of a Secret
+//!   whose entry says `sensitive: false` is no secret one.
 //! - Values, nesting, results and work are bounded. A length that overflows is the whole rest.
 
 mod document;

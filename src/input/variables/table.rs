@@ -5,24 +5,13 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::config::{
-    SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableName,
-};
+use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderNeed, VariableName, VariableSecrecy};
 use crate::object::hex_text;
 use crate::source::BlobId;
 
 use super::finding::shorten;
 use super::lookup::{HolderFault, ObjectVariables};
 use super::{MAX_VALUE_BYTES, MAX_VALUES_BYTES};
-
-/// The secrecy of a variable: who may see its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VariableSecrecy {
-    /// Everybody who sees the configuration.
-    Open,
-    /// Nobody: it comes from a Secret.
-    Secret,
-}
 
 /// The value of a variable.
 #[derive(Clone)]
@@ -180,11 +169,7 @@ impl VariableTable {
         held: ObjectVariables,
         faults: &mut Vec<VariableTableFault>,
     ) {
-        let secrecy = match holder.kind {
-            VariableHolderKind::ConfigMap => VariableSecrecy::Open,
-            VariableHolderKind::Secret => VariableSecrecy::Secret,
-        };
-        let opened_from = held.opened_from();
+        let (secrecy, opened_from) = (holder.secrecy, held.opened_from());
         for (key, value) in held.into_values() {
             let (holder, shown) = (|| holder.clone(), shorten(&key));
             let added = match (key.parse(), std::str::from_utf8(&value)) {
@@ -246,11 +231,15 @@ impl VariableTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ObjectName;
+    use crate::config::{ObjectName, VariableHolderKind};
 
     fn holder(kind: VariableHolderKind, name: &str, need: VariableHolderNeed) -> VariableHolder {
         let name: ObjectName = name.parse().unwrap();
-        VariableHolder { kind, namespace: "shop".parse().unwrap(), name, need }
+        let secrecy = match kind {
+            ConfigMap => VariableSecrecy::Open,
+            Secret => VariableSecrecy::Secret,
+        };
+        VariableHolder { kind, namespace: "shop".parse().unwrap(), name, need, secrecy }
     }
 
     fn found_variables(values: &[(&str, &str)]) -> HolderAnswer {
@@ -359,6 +348,19 @@ mod tests {
         let same = [("A", "shown"), ("B", keys["B"].as_str())];
         let imitation = VariableTable::open(same).key_values(&digest);
         assert_ne!(imitation, keys);
+    }
+
+    #[test]
+    fn the_value_of_a_secret_that_is_none_is_as_that_of_a_config_map() {
+        let entry = |kind| VariableHolder { secrecy: VariableSecrecy::Open, ..holder(kind, "b", Required) };
+        let table = |kind| {
+            let answers = [found_variables(&[("B", "home.example.org")])];
+            VariableTable::assemble(&config(&[], vec![entry(kind)]), answers).0
+        };
+        let (of_secret, of_map) = (table(Secret), table(ConfigMap));
+        assert_eq!(of_secret.get("B").map(VariableValue::secrecy), Some(VariableSecrecy::Open));
+        assert_eq!(of_secret.key_values(&|_| [0; 32]), of_map.key_values(&|_| [0; 32]));
+        assert_eq!(format!("{of_secret:?}"), format!("{of_map:?}"));
     }
 
     #[test]

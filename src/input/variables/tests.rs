@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
+use crate::config::{
+    SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableSecrecy,
+};
 use crate::manifest::read_documents;
 
 /// Returns the variables of all cases. `TOKEN` comes from a Secret.
@@ -38,6 +40,7 @@ fn table() -> VariableTable {
         namespace: "shop".parse().unwrap(),
         name: "tokens".parse().unwrap(),
         need: VariableHolderNeed::Required,
+        secrecy: VariableSecrecy::Secret,
     };
     let config = SubstitutionConfig { values: values.collect(), from: vec![holder] };
     let secret = [("TOKEN".to_owned(), b"canary".to_vec()), ("PIN".to_owned(), b"0123".to_vec())];

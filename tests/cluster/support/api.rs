@@ -174,6 +174,7 @@ pub(crate) fn at(kind: &str, namespace: &str, name: &str) -> String {
         "Job" => ("/apis/batch/v1", "jobs"),
         "Lease" => ("/apis/coordination.k8s.io/v1", "leases"),
         "Source" => ("/apis/rhumb.dev/v1alpha1", "sources"),
+        "Ingress" => ("/apis/networking.k8s.io/v1", "ingresses"),
         "NetworkPolicy" => ("/apis/networking.k8s.io/v1", "networkpolicies"),
         "PodDisruptionBudget" => ("/apis/policy/v1", "poddisruptionbudgets"),
         "HorizontalPodAutoscaler" => ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
