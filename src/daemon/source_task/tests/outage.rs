@@ -40,7 +40,7 @@ async fn what_an_earlier_process_left_is_in_force_unless_something_newer_was_rea
     ] {
         let mut after = SourceTaskFixture::with_state(dir, state, &location, SourceSettings::default());
         let early = after.check().await;
-        assert!(early.starts_with("unreadable: ") && !early.contains("in force"), "{early}");
+        assert!(early.starts_with("unreadable: ") && !early.contains("in force: "), "{early}");
         let record = VerificationRecord { last_read: last_read.clone(), ..VerificationRecord::default() };
         let events = after.source_task.record_verification(record.clone()).await;
         let words = events.into_iter().filter_map(said).collect::<Vec<_>>().join(", ");
