@@ -67,7 +67,10 @@ fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
     // The list is made once, so that it takes time alone.
     let loops =
         "{{ $l := until 30000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}";
-    assert_eq!(end(loops), SandboxPart::Processor.to_string());
+    // On a busy machine the deadline may come first.
+    let limits = [SandboxPart::Processor, SandboxPart::Deadline].map(|part| part.to_string());
+    let end = end(loops);
+    assert!(limits.contains(&end), "{end}");
     assert_eq!(value("{{ .Release.Name }}"), "web");
 }
 
