@@ -379,22 +379,22 @@ fn may_quote<T: FileTree>(output: &str, tree: &RenderTree, files: &T) -> Result<
     Ok(can_quote_secret(output, &texts))
 }
 
-/// Returns what a program said of its failure, without the places of our own files: all of it, and
-/// the last line, which may be shown where all of it may not.
+/// Returns the words of a program about its failure, without the places of our own files. The
+/// second text is the last line alone, for where the first one may quote a Secret.
 fn stderr_texts(stderr: &str, folder: &Path) -> [String; 2] {
     let stderr = stderr.replace(&format!("{}/tree/", folder.display()), "");
     let stderr = stderr.replace(&format!("{}/tree", folder.display()), ".");
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.last().copied().unwrap_or("it says nothing");
     let start = lines.iter().position(|line| line.starts_with(ERROR_PREFIX));
-    let whole = match start.and_then(|start| lines.get(start..)).unwrap_or_default() {
+    let reason = match start.and_then(|start| lines.get(start..)).unwrap_or_default() {
         [] | [_] => last.to_owned(),
         // The reason may be behind much that is repeated of the files.
         said @ [first, ..] => Some(said.join(" "))
-            .filter(|whole| whole.chars().count() <= MAX_STDERR_CHARS)
+            .filter(|reason| reason.chars().count() <= MAX_STDERR_CHARS)
             .unwrap_or_else(|| format!("{first} … {last}")),
     };
-    [stderr_excerpt(&whole), stderr_excerpt(last)]
+    [stderr_excerpt(&reason), stderr_excerpt(last)]
 }
 
 /// Returns the words of a program as a message shows them.

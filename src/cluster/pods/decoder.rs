@@ -70,7 +70,7 @@ pub(super) struct ObjectText<'a> {
     /// The revision number of a `ControllerRevision`.
     #[serde(deserialize_with = "lenient")]
     revision: u64,
-    /// What a `ControllerRevision` makes of its workload.
+    /// The patch by which a `ControllerRevision` makes its workload.
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }

@@ -426,8 +426,8 @@ impl WorkloadStore {
 
     /// Returns why pods cannot be created, in the controller's words.
     ///
-    /// Those of a Deployment are in the status of its ReplicaSet. Other controllers say it in
-    /// Events alone, and many clients may write Events. So these only say why pods are missing that
+    /// The status of its ReplicaSet has those of a Deployment. Other controllers say it in Events
+    /// alone, and many clients may write Events. So these only say why pods are missing that
     /// should be there by now, as the pods and the workload show.
     fn creation_refusal(&mut self) -> Option<Arc<str>> {
         if self.controller == PodController::Deployment {

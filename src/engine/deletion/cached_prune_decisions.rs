@@ -260,10 +260,11 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Instant;
 
     use super::*;
-    use crate::engine::tests::world::{FIRST, SECOND, SET, World, WorldObject, desired, following, reading};
+    use crate::engine::tests::world::{
+        FIRST, SECOND, SET, World, WorldObject, desired, following, reading, start_time,
+    };
     use crate::engine::{
         Action, ActionResult, AdoptPolicy, AllowList, ObjectEntry, PruneCause, PrunePolicy,
         RepositoryIdentity, ResourceVersion,
@@ -396,7 +397,7 @@ mod tests {
     fn an_object_is_deleted_here_once_the_server_has_said_so_and_the_watch_owes_the_event() {
         let check = |awaited: Option<u64>, accepted: &AcceptedContent, expected: bool| {
             let mut engine = engine();
-            let min_resource_version = awaited.map(|rv| (ResourceVersion(rv), Instant::now()));
+            let min_resource_version = awaited.map(|rv| (ResourceVersion(rv), start_time()));
             let accepted = accepted.clone();
             let entry = ObjectEntry { accepted, min_resource_version, ..ObjectEntry::default() };
             engine.objects.entries.insert(config(0), Box::new(entry));
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_a_decided_deletion_has_nothing_judged_again() {
-        let (mut engine, id, now) = (engine(), config(0), Instant::now());
+        let (mut engine, id, now) = (engine(), config(0), start_time());
         engine.set_reading(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
         engine.observe_object(&id, live(&id, 1));
         engine.set_reading(FIRST, reading("c2", &[("a", None)]));

@@ -241,7 +241,9 @@ fn merge_progress(progress: SourceProgress, recorded: Option<&SourceStatement>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::tests::world::{FIRST, SET, World, WorldObject, config, desired, following, reading};
+    use crate::engine::tests::world::{
+        FIRST, SET, World, WorldObject, config, desired, following, reading, start_time,
+    };
     use crate::engine::{AdoptPolicy, KeptObjects, PeerSource, RepositoryIdentity, SharedDesiredObject};
     use crate::object::Revision;
 
@@ -305,7 +307,7 @@ mod tests {
             kept: KeptObjects::default(),
             rejections: Vec::new(),
         };
-        engine.set_peers(vec![other], Instant::now());
+        engine.set_peers(vec![other], start_time());
         let given_up = engine.given_up_objects(FIRST);
         assert_eq!((given_up.len(), given_up.contains(&object_hash(&last))), (MAX_REQUESTED_OBJECTS, true));
     }

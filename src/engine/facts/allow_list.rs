@@ -113,8 +113,8 @@ impl AllowList {
         }
         let kind = id.group_kind();
         match (id.namespace(), scope) {
-            // A namespace that is named means nothing then: a manifest may have been read before
-            // its kind was known, or beside a definition that says otherwise.
+            // A namespace that is named means nothing then. A manifest may have been read before its
+            // kind was known, or beside a definition that says otherwise.
             (_, Some(KindScope::Cluster)) => self.cluster_scoped_violation(&kind, id.name()),
             (Some(namespace), _) => self.namespaced_violation(&kind, namespace),
             // A kind that is refused in every namespace is refused.

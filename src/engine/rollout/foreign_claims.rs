@@ -4,9 +4,9 @@
 //! So only the workload shows that a claim is spent. It has come to rest, or has made no progress
 //! for the deadline of a rollout.
 //!
-//! A workload that is deleted and created again is not at rest while there is none. Its daemon gives
-//! up after the deadline, and takes its claim back. A daemon that has not done so soon after that is
-//! gone.
+//! A workload that is deleted and created again is not at rest while there is none. Its daemon
+//! gives up after the deadline, and takes its claim back. A daemon that has not done so soon after
+//! that is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -100,7 +100,7 @@ fn nothing_is_published_anew_before_all_kinds_of_workloads_of_the_inventory_are_
 fn pods_that_nobody_names_count_everywhere_but_in_other_sources_than_their_own() {
     let check = |inventory_id: &str, expected: [u32; 3]| {
         let mut harness = at_rest(&["web"], &budget("100%", 100));
-        // What it has published of its own counts until its workloads are seen.
+        // Its own published load counts until its workloads are seen.
         for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
             harness.engine.set_informer_state(&kind, KindState::Syncing);
         }

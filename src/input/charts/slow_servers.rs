@@ -1,8 +1,8 @@
 //! The servers of charts that a fetch was waiting for in vain.
 //!
 //! A source fetches its charts one after the other, and nothing of it advances meanwhile. So after
-//! such a wait no other chart of that server is asked for in the same pass. The chart itself is left
-//! alone for longer than two passes are apart. So the others get their turn before it.
+//! such a wait no other chart of that server is asked for in the same pass. The chart itself is
+//! left alone for longer than two passes are apart. So the others get their turn before it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

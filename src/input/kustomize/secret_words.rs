@@ -152,7 +152,7 @@ mod tests {
         check("env source file: [db.env] not found", &files, false);
         // A file beside it is a source of nobody.
         check("invalid line TOKEN=canary-k5", &files[1..], false);
-        // What is a name beside the data is a value in it.
+        // The same key is a name beside the data, and a value in it.
         let data = "kind: Secret\nmetadata:\n  name: db-k7\nstringData:\n  name: canary-k7\n  file: |\n    # canary-k8\n\n    canary-k9: x\ntype: Opaque\n";
         for value in ["canary-k7", "canary-k8", "canary-k9"] {
             check(&format!("{index}{value}"), &[("secret.yaml", data)], true);

@@ -350,8 +350,8 @@ struct ScalarSite<'p> {
     path: &'p ParentPath<'p>,
 }
 
-/// Returns a scalar without quotes as the text that it is, whatever type it has: without the quotes
-/// that its variables put around it, and without the blanks.
+/// Returns a scalar without quotes as the text that it is, whatever type it has. Quotes that its
+/// variables put around it are taken off, and so are blanks.
 fn plain_text(text: &str) -> String {
     match plain_value(text) {
         Some(Value::String(text)) => text,

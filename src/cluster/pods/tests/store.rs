@@ -372,7 +372,7 @@ fn failed_creation(about: &str, reason: &str, at: i64) -> WarningEvent {
     }
 }
 
-// Whoever may write Events of a namespace may say this of any workload in it.
+// Everybody who may write Events of a namespace may say this of any workload in it.
 #[test]
 fn an_event_is_no_refusal_while_the_controller_has_a_reason_of_its_own_to_wait() {
     let t = Instant::now();
