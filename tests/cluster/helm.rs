@@ -205,7 +205,9 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
 
     // Made once, they stay as they are.
     let daemon = site.configured(&configuration(&site, &repo, "  helm: {generated: once}"));
-    site.await_object("Secret", "login");
+    for name in ["login", "token"] {
+        site.await_object("Secret", name);
+    }
     let password = site.value("Secret", "login", "/data/password");
     // A mark that somebody writes on one of them holds no other one back.
     let forged = json!({"metadata": {"annotations": {"rhumb.dev/generated": "helm-generated/web 0"}}});
