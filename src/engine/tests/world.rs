@@ -33,11 +33,6 @@ pub(crate) fn id(group: &str, kind: &str, namespace: &str, name: &str) -> Object
     ObjectId::new(&GroupKind::new(group, kind), (!namespace.is_empty()).then_some(namespace), name)
 }
 
-/// Returns the time at which a test begins.
-pub(crate) fn start_time() -> Instant {
-    Instant::now()
-}
-
 pub(crate) fn config(name: &str) -> ObjectId {
     id("", "ConfigMap", "shop", name)
 }
