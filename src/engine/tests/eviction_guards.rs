@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::daemon_set_steps::{DaemonSetWorld, DisruptionBudgets, agent, content, spread};
+use super::evictions::{log, manual, steps};
 use super::world::{FIRST, budget, workload};
 use crate::engine::rollout::daemon_set_steps::SLOT_RETURN_DELAY;
 use crate::engine::rollout::step_overlay::StepState;
@@ -13,18 +14,6 @@ use crate::object::ObjectId;
 
 fn limit(pods: u32) -> Budget {
     Budget { max_unavailable: PodAmount::Pods(pods), ..budget(3) }
-}
-
-fn steps(list: &str) -> Value {
-    json!({"steps": list})
-}
-
-fn manual(list: &str) -> Value {
-    json!({"steps": list, "step-promote": "manual"})
-}
-
-fn log(fleet: &DaemonSetWorld) -> Vec<&str> {
-    fleet.log.iter().map(|name| &**name).collect()
 }
 
 /// Returns the nodes whose pods go after this time, as the engine knows the cluster now.

@@ -12,15 +12,15 @@ fn tight() -> Budget {
     Budget { max_unavailable: PodAmount::Pods(1), ..budget(3) }
 }
 
-fn steps(list: &str) -> Value {
+pub(super) fn steps(list: &str) -> Value {
     json!({"steps": list})
 }
 
-fn manual(list: &str) -> Value {
+pub(super) fn manual(list: &str) -> Value {
     json!({"steps": list, "step-promote": "manual"})
 }
 
-fn log(fleet: &DaemonSetWorld) -> Vec<&str> {
+pub(super) fn log(fleet: &DaemonSetWorld) -> Vec<&str> {
     fleet.log.iter().map(|name| &**name).collect()
 }
 

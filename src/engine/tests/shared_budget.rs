@@ -233,6 +233,16 @@ fn a_lookup_can_only_lower_what_others_have_published_and_soon_counts_no_more() 
     assert_eq!(harness.world.log.len(), 1);
 }
 
+/// Shows by a lookup that so many of the nine pods of another daemon's workload are unavailable.
+pub(super) fn look_up_elsewhere(harness: &mut Harness, unavailable: u32) {
+    let phase = WorkloadPhase::Recovering;
+    let available = 9 - unavailable;
+    let replica_status = ReplicaStatus { replicas: 9, available, phase, ..ReplicaStatus::default() };
+    let live = harness.engine.live_object(&workload("web")).cloned().unwrap();
+    let live = LiveObject { replica_status: Some(replica_status), ..live };
+    harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+}
+
 // Others publish before they see what a lookup has shown, or lose more pods after that.
 #[test]
 fn a_lookup_lowers_nothing_that_others_have_published_since() {
@@ -241,12 +251,7 @@ fn a_lookup_lowers_nothing_that_others_have_published_since() {
     for (published, seen, then, expected) in [(1, 1, 3, 3), (2, 1, 3, 3), (3, 1, 3, 1), (3, 1, 2, 1)] {
         let mut harness = at_rest(&["web"], &budget("9", 100));
         publish_tally(&mut harness, tally(9, &[("api", published)], 0));
-        let phase = WorkloadPhase::Recovering;
-        let replica_status =
-            ReplicaStatus { replicas: 9, available: 9 - seen, phase, ..ReplicaStatus::default() };
-        let live = harness.engine.live_object(&workload("web")).cloned().unwrap();
-        let live = LiveObject { replica_status: Some(replica_status), ..live };
-        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+        look_up_elsewhere(&mut harness, seen);
         assert_eq!(harness.engine.usage().unavailable.0, seen);
         publish_tally(&mut harness, tally(9, &[("api", then)], 0));
         assert_eq!(harness.engine.usage().unavailable.0, expected, "{published} {seen} {then}");

@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::harness::Harness;
-use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, publish_tally, reason, tally};
+use super::shared_budget::{
+    THEIRS, at_rest, budget, elsewhere, files, look_up_elsewhere, publish_tally, reason, tally,
+};
 use super::world::{FIRST, SET, all_ready, reading, workload};
 use crate::engine::*;
 use crate::object::GroupKind;
@@ -125,12 +127,7 @@ fn pods_that_nobody_names_count_unless_those_that_are_named_were_seen_complete_w
         let mut harness = at_rest(&["web"], &budget("100%", 100));
         publish_tally(&mut harness, tally(9, &[("api", 2)], 3));
         assert_eq!(harness.engine.unnamed_unavailable(&BudgetScope::Cluster), 3);
-        let phase = WorkloadPhase::Recovering;
-        let replica_status =
-            ReplicaStatus { replicas: 9, available: 9 - seen, phase, ..ReplicaStatus::default() };
-        let live = harness.engine.live_object(&workload("web")).cloned().unwrap();
-        let live = LiveObject { replica_status: Some(replica_status), ..live };
-        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+        look_up_elsewhere(&mut harness, seen);
         harness.pass_time(Duration::from_secs(seconds));
         harness.engine.advance(harness.now);
         let found = harness.engine.unnamed_unavailable(&BudgetScope::Cluster);
