@@ -34,6 +34,7 @@ mod harness;
 mod holds;
 mod ignore;
 mod informer_groups;
+mod inherited_failures;
 mod last_good;
 mod layout;
 mod lease_shares;
