@@ -72,6 +72,7 @@ mod restart_faults;
 mod rollback;
 mod rollback_walk;
 mod rollout_events;
+mod rollout_progress;
 mod rollout_questions;
 mod rollout_status;
 mod rollouts;
