@@ -229,6 +229,22 @@ fn a_queue_that_has_not_changed_is_compared_again_where_the_numbers_beside_it_ar
 }
 
 #[test]
+fn time_alone_has_no_queue_compared() {
+    let mut harness = shared_budget::at_rest(&["web"], &shared_budget::budget("100%", 100));
+    let (mut publication, now) = (QueuePublication::default(), harness.now);
+    for passed in [Duration::ZERO, PUBLICATION_INTERVAL] {
+        harness.engine.advance(now + passed);
+        harness.engine.process_changes();
+        publication.next_ledger(&mut harness.engine, now + passed);
+    }
+    let later = now + PUBLICATION_INTERVAL * 3 / 2;
+    harness.engine.advance(later);
+    harness.engine.process_changes();
+    publication.next_ledger(&mut harness.engine, later);
+    assert_eq!(publication.due, None);
+}
+
+#[test]
 fn an_object_that_is_forgotten_waits_no_more() {
     let mut harness = changed();
     harness.engine.forget_blocker(&workload("late"));
