@@ -7,8 +7,9 @@ use super::budget_inputs::{after_a_failure, begin, claimed, show, waiting};
 use super::budget_loads::counted;
 use super::harness::Harness;
 use super::restart;
-use super::shared_budget::{THEIRS, at_rest, budget, files, one};
+use super::shared_budget::{THEIRS, at_rest, budget, files, one, theirs};
 use super::world::{AuditEntry, FIRST, SECOND, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::rollout::ledger_state::LedgerState;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -142,6 +143,21 @@ fn a_recorded_claim_is_for_a_request_until_its_rollout_has_ended_or_where_it_was
         }
         assert_eq!(engine.is_claimed(&id), expected, "{has_ended} {is_unused}");
     }
+}
+
+#[test]
+fn the_end_and_the_start_of_a_claim_are_forgotten_with_the_claim() {
+    let (kept, lost) = (workload("a"), workload("b"));
+    let mut state = LedgerState::default();
+    for id in [&kept, &lost] {
+        state.end_claim(id);
+        state.add_unused_claim(id);
+    }
+    let claims = [(kept.clone(), theirs(1))].into();
+    state.retain_claims_of(&RolloutLedger { claims, ..RolloutLedger::default() });
+    let remembered = |id: &ObjectId| (state.is_ended(id), state.is_unused(id));
+    assert_eq!(remembered(&kept), (true, true));
+    assert_eq!(remembered(&lost), (false, false));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The evaluation of one rollout, by what the cluster shows of its workload.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::harness::Harness;
 use super::pods::{pod, ready, waiting};
 use super::shared_budget::{at_rest, budget, one};
 use super::world::{FIRST, workload};
 use crate::engine::rollout::evaluation::{RolloutEvaluation, RolloutVerdict};
+use crate::engine::rollout::lost_writes::LOST_WRITE_TIMEOUT;
 use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
@@ -95,4 +97,30 @@ fn the_events_about_a_failure_are_those_of_the_failing_pod_and_of_its_workload()
     assert_eq!(&*why, "pod web-2, container c: InvalidImageName: says why");
     let of_workload = harness.engine.live_object(&workload("web")).unwrap().uid.clone();
     assert_eq!(event_subjects, [Uid("web-2".into()), of_workload]);
+}
+
+// It may be carried out until then, and its answer or the cluster may show that yet.
+#[test]
+fn a_write_without_an_answer_is_given_up_after_its_time_where_all_is_seen_and_nothing_is_written() {
+    let web = workload("web");
+    // The time that has passed, whether the write is given up, and when it is judged again.
+    let check = |change: &dyn Fn(&mut Engine), passed: Duration, expected: bool, due: Option<Duration>| {
+        let mut harness = in_phase(WorkloadPhase::Settled);
+        change(&mut harness.engine);
+        let rollout = Rollout { unanswered_since: Some(harness.now), ..claimed(&harness) };
+        let verdict = harness.engine.evaluate_unshown(&web, &rollout, harness.now + passed);
+        let expected = if expected {
+            RolloutVerdict::Unanswered
+        } else {
+            RolloutVerdict::InProgress(due.map(|due| harness.now + due))
+        };
+        assert_eq!(verdict, expected, "{passed:?}");
+    };
+    let early = LOST_WRITE_TIMEOUT.saturating_sub(Duration::from_nanos(1));
+    check(&|_| {}, early, false, Some(LOST_WRITE_TIMEOUT));
+    check(&|_| {}, LOST_WRITE_TIMEOUT, true, None);
+    check(&|engine| engine.observe_absence(&web), LOST_WRITE_TIMEOUT, false, None);
+    let syncing = |engine: &mut Engine| engine.set_informer_state(&web.group_kind(), KindState::Syncing);
+    check(&syncing, LOST_WRITE_TIMEOUT, false, None);
+    check(&|engine| engine.rollouts.writes_in_flight.begin(&web), LOST_WRITE_TIMEOUT, false, None);
 }

@@ -14,11 +14,11 @@ fn web(content: u32) -> SharedDesiredObject {
     Arc::new(web)
 }
 
-fn files(web_content: u32, env: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
+pub(super) fn files(web_content: u32, env: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("env", Some(desired(&config("env"), env, "env"))), ("web", Some(web(web_content)))]
 }
 
-fn hash(id: &ObjectId, content: u32) -> ContentHash {
+pub(super) fn hash(id: &ObjectId, content: u32) -> ContentHash {
     desired(id, content, "").hash
 }
 
@@ -341,7 +341,7 @@ fn a_newer_configuration_does_not_keep_a_rollout_from_going_back() {
 }
 
 /// Returns the state in which the second revision has failed, and nobody has said why yet.
-fn failing() -> Harness {
+pub(super) fn failing() -> Harness {
     let mut harness = at_rest(OnFailure::Rollback);
     harness.read(reading("r2", &files(2, 2)));
     let shown = |harness: &Harness| harness.world.things[&workload("web")].release.clone();
@@ -497,6 +497,21 @@ fn a_newer_unit_goes_back_to_what_was_good_before_failed_contents_and_takes_them
     found.sort_by_key(|(id, _)| id.kind() == "ConfigMap");
     assert_eq!(found, both);
     assert_eq!(inherited(&harness, &other), [(other, None)]);
+}
+
+#[test]
+fn what_a_newer_unit_takes_along_comes_with_the_content_that_is_wanted_now() {
+    let (web, env) = (workload("web"), config("env"));
+    let mut harness = held();
+    harness.read(reading("r3", &files(3, 4)));
+    let mut unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r3"),
+        members: [(web.clone(), harness.engine.member(FIRST, &web))].into(),
+    };
+    harness.engine.inherit_rollback_targets(FIRST, &mut unit);
+    assert_eq!(unit.members[&web].content, Some(hash(&web, 3)));
+    assert_eq!(unit.members[&env].content, Some(hash(&env, 4)));
 }
 
 #[test]

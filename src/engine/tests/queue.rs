@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::harness::Harness;
+use super::shared_budget::{self, publish_tally, tally};
 use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
 
@@ -85,9 +86,12 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
 fn what_is_not_there_yet_waits_in_no_queue() {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &files(1)));
-    for name in ["late", "a"] {
+    // The server is asked first whether it is there.
+    for name in ["late", "late", "a"] {
         harness.step(&workload(name));
     }
+    let reason = harness.decide(&workload("late")).reason;
+    assert!(matches!(reason, Some(Reason::Wave(..))), "{reason:?}");
     assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
 }
 
@@ -174,6 +178,77 @@ fn the_queue_goes_out_beside_the_claims() {
         .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL)
         .expect("it is reported again");
     assert_ne!(again.queue, ledger_now.queue[1..]);
+}
+
+#[test]
+fn a_queue_that_goes_out_beside_claims_is_a_new_one_once_its_time_is_over() {
+    let check = |passed: Duration, expected: &[String]| {
+        let mut harness = changed();
+        let (mut publication, now) = (QueuePublication::default(), harness.now);
+        let ledger = harness.world.ledger.clone();
+        publication.add_to(&mut harness.engine, ledger.clone(), now);
+        let next = RolloutLedger { queue: Vec::new(), ..ledger };
+        let next = publication.add_to(&mut harness.engine, next, now + passed);
+        assert_eq!(words(&next.queue), expected, "{passed:?}");
+    };
+    check(PUBLICATION_INTERVAL.saturating_sub(Duration::from_nanos(1)), &[]);
+    check(PUBLICATION_INTERVAL, &expected());
+}
+
+// Nobody knows then whether it was written, and the ledger says so.
+#[test]
+fn after_a_failure_a_queue_that_the_ledger_has_is_not_published_again() {
+    let mut harness = changed();
+    let (mut publication, begun) = (QueuePublication::default(), harness.now);
+    assert_eq!(publication.next_ledger(&mut harness.engine, begun), None);
+    let later = begun + PUBLICATION_INTERVAL;
+    let published = publication.next_ledger(&mut harness.engine, later).expect("it is reported");
+    harness.engine.set_ledger(published);
+    harness.engine.process_changes();
+    publication.note_failure(&mut harness.engine);
+    assert_eq!(publication.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
+}
+
+#[test]
+fn a_queue_that_has_not_changed_is_compared_again_where_the_numbers_beside_it_are_old() {
+    let check = |hours: i64, expected: bool| {
+        let mut harness = shared_budget::at_rest(&["web"], &shared_budget::budget("100%", 100));
+        let wall = jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch);
+        let at = jiff::Timestamp::from_second(wall.as_second() - hours * 3600).ok();
+        publish_tally(&mut harness, BudgetTally { inventory_id: SET.into(), at, ..tally(3, &[], 0) });
+        let (mut publication, now) = (QueuePublication::default(), harness.now);
+        for passed in [Duration::ZERO, PUBLICATION_INTERVAL] {
+            publication.next_ledger(&mut harness.engine, now + passed);
+        }
+        publication.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL * 3 / 2);
+        let due = expected.then_some(now + PUBLICATION_INTERVAL * 2);
+        assert_eq!(publication.due, due, "{hours}");
+    };
+    check(5, false);
+    check(6, true);
+}
+
+#[test]
+fn time_alone_has_no_queue_compared() {
+    let mut harness = shared_budget::at_rest(&["web"], &shared_budget::budget("100%", 100));
+    let (mut publication, now) = (QueuePublication::default(), harness.now);
+    for passed in [Duration::ZERO, PUBLICATION_INTERVAL] {
+        harness.engine.advance(now + passed);
+        harness.engine.process_changes();
+        publication.next_ledger(&mut harness.engine, now + passed);
+    }
+    let later = now + PUBLICATION_INTERVAL * 3 / 2;
+    harness.engine.advance(later);
+    harness.engine.process_changes();
+    publication.next_ledger(&mut harness.engine, later);
+    assert_eq!(publication.due, None);
+}
+
+#[test]
+fn an_object_that_is_forgotten_waits_no_more() {
+    let mut harness = changed();
+    harness.engine.forget_blocker(&workload("late"));
+    assert_eq!(words(&harness.engine.rollout_queue()), expected()[..2]);
 }
 
 #[test]

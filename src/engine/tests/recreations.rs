@@ -7,7 +7,10 @@ use serde_json::json;
 use super::harness::Harness;
 use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, one, theirs};
 use super::wakes::lose_answer;
-use super::world::{AuditEntry, all_ready, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, all_ready, desired, reading, workload};
+use crate::engine::rollout::progress::ProgressTracking;
+use crate::engine::rollout::recreation::RolloutMethod;
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 
@@ -350,4 +353,32 @@ fn nobody_creates_a_workload_again_whose_source_is_retired() {
         harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now + passed);
         assert_eq!(harness.engine.is_counted(&elsewhere("api"), &recreating()), counts, "after {passed:?}");
     }
+}
+
+#[test]
+fn a_recreation_is_awaited_once_the_deletion_was_answered_and_while_its_workload_is_not_there() {
+    type Change = fn(&mut Harness);
+
+    let check = |method: RolloutMethod, written: Option<u64>, change: Change, expected: bool| {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        change(&mut harness);
+        let claim = harness.engine.make_claim(FIRST, one("web", 1).hash, 3);
+        let mut rollout = Rollout::new(BudgetSlot::Taken, 3, Some(claim), written.map(ResourceVersion));
+        rollout.method = method;
+        let (web, mut progress) = (workload("web"), ProgressTracking::default());
+        let verdict = harness.engine.evaluate_recreation(&web, &rollout, &mut progress, harness.now);
+        assert_eq!(verdict.is_some(), expected, "{method:?} {written:?}: {verdict:?}");
+    };
+    let gone: Change = |harness| harness.engine.observe_absence(&workload("web"));
+    let deleting: Change = |harness| {
+        let live = harness.engine.informer_object(&workload("web")).unwrap().clone();
+        let rv = ResourceVersion(live.rv.0 + 1);
+        harness.engine.observe_object(&workload("web"), LiveObject { deleting: true, rv, ..live });
+    };
+    check(RolloutMethod::Recreate, Some(1), gone, true);
+    check(RolloutMethod::Recreate, Some(1), deleting, true);
+    check(RolloutMethod::Recreate, Some(1), |_| {}, false);
+    check(RolloutMethod::Recreate, None, gone, false);
+    check(RolloutMethod::Update, Some(1), gone, false);
+    check(RolloutMethod::Update, Some(1), deleting, false);
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{config, desired, reading, workload};
+use super::world::{FIRST, SET, config, desired, reading, workload};
+use crate::engine::facts::entry::ApiRefusal;
 use crate::engine::*;
-use crate::object::ContentHash;
+use crate::object::{ContentHash, ObjectId, Revision};
 
 fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
@@ -110,4 +111,82 @@ fn a_rollback_that_fails_for_now_is_tried_again() {
         assert_eq!(shown, Some(hash(1)), "{failure}");
         assert!(harness.world.is_free());
     }
+}
+
+/// Returns the rejection of an object's second content, which goes back to its first one.
+fn rejected(id: &ObjectId) -> Rejection {
+    let of = |content: u32| desired(id, content, id.name()).hash;
+    let good = RollbackTarget::Content(ContentRef { hash: of(1), revision: Revision::new("r1") });
+    let member = UnitMember { content: Some(of(2)), rollback_target: good, restarted: None };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r2"),
+        members: [(id.clone(), member)].into(),
+    };
+    Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() }
+}
+
+/// Returns a state in which two workloads and a configuration go back, each by itself, and the
+/// content of each has been read.
+fn all_go_back() -> Harness {
+    let ids = [workload("api"), workload("web"), config("env")];
+    let of_content = |content: u32| {
+        let [api, web, env] = &ids;
+        [("api", api), ("web", web), ("env", env)].map(|(file, id)| (file, Some(desired(id, content, file))))
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &of_content(1)));
+    harness.settle();
+    harness.read(reading("r2", &of_content(2)));
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    let rejections = ids.iter().map(rejected).collect();
+    harness.engine.set_inventory(FIRST, Inventory { rejections, ..inventory });
+    harness.read_contents();
+    harness.engine.begin_rollbacks();
+    harness
+}
+
+/// Lets the object that goes back be deleted and created again.
+fn allow_recreation(harness: &mut Harness, id: &ObjectId) {
+    let rejection = harness.engine.objects.entries.get_mut(id).unwrap().rejection.as_mut().unwrap();
+    let ReplacementContent::Read(good, _) = &mut rejection.replacement else { panic!("it stays") };
+    Arc::make_mut(good).traits.recreate = RecreatePolicy::Allowed;
+}
+
+// Other units go back as before, and nobody waits for what is not there.
+#[test]
+fn a_refusal_for_good_ends_the_rollback_of_a_workload_that_is_there_and_no_other_one() {
+    type Change = fn(&mut Harness, &ObjectId);
+
+    let check = |id: &ObjectId, rule: RefusalRule, change: Change, expected: bool| {
+        let mut harness = all_go_back();
+        change(&mut harness, id);
+        let refusal = ApiRefusal {
+            source: FIRST,
+            content: desired(id, 1, id.name()).hash,
+            text: "no".into(),
+            retry: None,
+            rule,
+            times: 1,
+        };
+        harness.engine.objects.entries.get_mut(id).unwrap().api_refusal = Some(Box::new(refusal));
+        harness.engine.quarantine_refused_rollback(id);
+        let cause = format!("it failed; going back failed too: {id}: refused: no").into();
+        let quarantined = Rejection { action: RejectionAction::Quarantine, cause, ..rejected(id) };
+        let pending = &harness.engine.sources[FIRST].pending_rejections;
+        assert_eq!(pending.contains(&quarantined), expected, "{id} {rule:?}: {pending:?}");
+        assert_eq!(pending.len(), usize::from(expected), "{id} {rule:?}: {pending:?}");
+    };
+    let (web, env) = (workload("web"), config("env"));
+    check(&web, RefusalRule::Other, |_, _| {}, true);
+    check(&env, RefusalRule::Other, |_, _| {}, false);
+    check(&web, RefusalRule::Other, |harness, id| harness.engine.observe_absence(id), false);
+    // The server's refusal of a change is none of a creation.
+    check(&web, RefusalRule::Immutable, |_, _| {}, true);
+    check(&web, RefusalRule::Immutable, allow_recreation, false);
+    check(&web, RefusalRule::Other, allow_recreation, true);
+    // All of the source goes.
+    let delete_source: Change =
+        |harness, _| harness.engine.sources[FIRST].declared.lifecycle = SourceLifecycle::Deleting;
+    check(&web, RefusalRule::Other, delete_source, false);
 }

@@ -4,7 +4,7 @@ use super::harness::Harness;
 use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};
 use crate::engine::rollout::rollback::rejection::bound_cause;
 use crate::engine::*;
-use crate::object::{ContentHash, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 fn web(content: u32) -> SharedDesiredObject {
     desired(&workload("web"), content, "web")
@@ -144,6 +144,123 @@ fn a_rollback_fails_only_where_its_target_is_shown() {
     // The failed content is still there, or some other one.
     check(2, &[]);
     check(3, &[]);
+}
+
+// Another unit may be in quarantine, and a newer revision may have replaced what was rejected.
+#[test]
+fn a_failure_rejects_its_own_unit_whatever_other_contents_are_rejected() {
+    let of = |content: Option<ContentHash>, name: &str| {
+        let mut one = rejected(content);
+        let member = one.unit.members.pop_first().unwrap().1;
+        one.unit.members = [(workload(name), member)].into();
+        one
+    };
+    let check = |recorded: &Rejection| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("web", Some(web(1)))]));
+        harness.settle();
+        harness.read(reading("r2", &[("web", Some(web(2)))]));
+        while !matches!(harness.step(&workload("web")), Some(Action::Apply(_))) {}
+        harness.deliver(usize::MAX);
+        let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = vec![recorded.clone()];
+        harness.engine.set_inventory(FIRST, Inventory { rejections, ..inventory });
+        // One about the same objects gives way.
+        let pending = ["api", "web"].map(|name| of(Some(web(2).hash), name));
+        harness.engine.sources[FIRST].pending_rejections.extend(pending);
+        harness.engine.propose_rejection(&workload("web"), &"it crashes".into());
+        let pending = &harness.engine.sources[FIRST].pending_rejections;
+        let units: Vec<&ObjectId> = pending.iter().flat_map(|one| one.unit.members.keys()).collect();
+        assert_eq!(units, [&workload("api"), &workload("web")], "{recorded:?}");
+        assert!(pending[1].cause.contains("it crashes"), "{recorded:?}: {pending:?}");
+    };
+    // A removal that is still asked for.
+    check(&of(None, "other"));
+    check(&of(Some(web(9).hash), "web"));
+}
+
+// The same content may have another hash in the manifests of another source.
+#[test]
+fn a_rollback_target_is_shown_by_its_recorded_hash_and_by_that_of_what_was_read() {
+    let release = || ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let check = |shown: u32, replacement: ReplacementContent, expected: bool| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r2", &[("web", Some(web(2)))]));
+        let thing = WorldObject::settled(web(shown).hash, "r1", 1);
+        harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
+        let rejection = ObjectRejection { replacement, cause: "it failed".into(), is_newest_content: false };
+        let entry = harness.engine.objects.entries.get_mut(&workload("web")).unwrap();
+        entry.rejection = Some(Box::new(rejection.clone()));
+        let unit = rejected(Some(web(2).hash)).unit;
+        let found =
+            harness.engine.is_showing_rollback_target(&workload("web"), &unit.members[&workload("web")]);
+        assert_eq!(found, expected, "{shown} {rejection:?}");
+    };
+    check(1, ReplacementContent::Unread(release()), true);
+    check(1, ReplacementContent::Read(web(3), release()), true);
+    check(3, ReplacementContent::Read(web(3), release()), true);
+    check(3, ReplacementContent::Unread(release()), false);
+    check(3, ReplacementContent::Read(web(1), release()), false);
+    check(2, ReplacementContent::Read(web(3), release()), false);
+}
+
+#[test]
+fn what_was_read_for_a_rejection_is_kept_until_the_rejection_is_another_one() {
+    let release = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r2", &[("web", Some(web(2)))]));
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    let with = |rejections: Vec<Rejection>| Inventory { rejections, ..inventory.clone() };
+    let replacement = |harness: &Harness| {
+        let rejection = harness.engine.entry(&workload("web")).and_then(|entry| entry.rejection.as_deref());
+        rejection.map(|rejection| rejection.replacement.clone())
+    };
+    let first = rejected(Some(web(2).hash));
+    harness.engine.set_inventory(FIRST, with(vec![first.clone()]));
+    let unread = Some(ReplacementContent::Unread(release.clone()));
+    assert_eq!(replacement(&harness), unread);
+    harness.engine.record_rollback_content(&workload("web"), &release, Some(&web(1)));
+    let read = ReplacementContent::Read(web(1), release);
+    let awaited = Some(ReplacementContent::AwaitingUnit(Box::new(read)));
+    assert_eq!(replacement(&harness), awaited);
+    harness.engine.apply_rejections(FIRST);
+    assert_eq!(replacement(&harness), awaited, "the inventory says the same");
+    harness.engine.set_inventory(FIRST, with(vec![Rejection { cause: "it crashed".into(), ..first }]));
+    assert_eq!(replacement(&harness), unread);
+    harness.engine.set_inventory(FIRST, with(vec![]));
+    assert_eq!(replacement(&harness), None);
+}
+
+// A dry run reads the newest revision alone.
+#[test]
+fn a_content_that_a_dry_run_does_not_read_is_not_called_lost() {
+    let release = ContentRef { hash: web(1).hash, revision: Revision::new("r1") };
+    let rejection_of = |is_dry_run: bool, shown: u32| {
+        let mut harness = Harness::new(3);
+        if is_dry_run {
+            harness.engine = harness.fresh(3).assume_prerequisites();
+        }
+        harness.read(reading("r2", &[("web", Some(web(2)))]));
+        let thing = WorldObject::settled(web(shown).hash, "r1", 1);
+        harness.engine.observe_object(&workload("web"), World::live(&workload("web"), &thing));
+        let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = vec![rejected(Some(web(2).hash))];
+        harness.engine.set_inventory(FIRST, Inventory { rejections, ..inventory });
+        harness.engine.record_rollback_content(&workload("web"), &release, None);
+        let entry = harness.engine.entry(&workload("web")).unwrap();
+        entry.rejection.as_deref().unwrap().clone()
+    };
+    let check = |is_dry_run: bool, shown: u32, replacement: ReplacementContent, cause: &str| {
+        let expected = ObjectRejection { replacement, cause: cause.into(), is_newest_content: false };
+        assert_eq!(rejection_of(is_dry_run, shown), expected, "{is_dry_run} {shown}");
+    };
+    let quarantined = || ReplacementContent::Quarantined;
+    let back = "it failed; it is back at revision r1, which a dry run does not read";
+    check(true, 1, quarantined(), back);
+    let returning = "it failed; it goes back to revision r1, which a dry run does not read";
+    check(true, 2, quarantined(), returning);
+    let lost = ReplacementContent::Unreadable(release.clone());
+    check(false, 2, ReplacementContent::AwaitingUnit(Box::new(lost)), "it failed");
 }
 
 #[test]

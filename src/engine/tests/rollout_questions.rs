@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::harness::Harness;
 use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, files, publish_tally, tally, theirs};
 use super::world::{FIRST, SET, reading, workload};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::object::GroupKind;
 
@@ -38,6 +39,21 @@ fn a_rollout_goes_on_and_is_claimed_until_it_has_soaked() {
     assert!(harness.engine.is_anything_claimed(), "its claim is still on record");
     harness.settle();
     assert_eq!(answers(&harness), (false, false, vec![]));
+}
+
+#[test]
+fn nothing_is_claimed_by_a_rollout_that_takes_no_slot_or_is_of_somebody_else() {
+    let check = |change: &dyn Fn(&mut Rollout), expected: bool| {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        let claim = harness.engine.make_claim(FIRST, super::shared_budget::one("web", 1).hash, 1);
+        let mut rollout = Rollout::new(BudgetSlot::Taken, 1, Some(claim), None);
+        change(&mut rollout);
+        harness.engine.rollouts.in_flight.insert(workload("web"), rollout.clone());
+        assert_eq!(harness.engine.is_anything_claimed(), expected, "{rollout:?}");
+    };
+    check(&|_| {}, true);
+    check(&|rollout| rollout.slot = BudgetSlot::None, false);
+    check(&|rollout| rollout.claim = None, false);
 }
 
 #[test]
