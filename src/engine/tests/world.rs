@@ -365,6 +365,11 @@ impl World {
     }
 }
 
+/// Returns a time from which a test counts.
+pub(crate) fn start_time() -> Instant {
+    Instant::now()
+}
+
 impl Engine {
     /// Takes a fact over now.
     pub(crate) fn handle_now(&mut self, input: Input) {
