@@ -7,6 +7,7 @@
 
 mod chart_field;
 mod closure;
+mod closure_files;
 mod cycles;
 mod expected_objects;
 mod file;
@@ -25,6 +26,7 @@ mod trace;
 
 pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
+pub use closure_files::{ClosureFileIter, ClosureFiles};
 pub use expected_objects::ExpectedObjects;
 pub use file::{
     FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, PatchUse, ReferenceRole,
