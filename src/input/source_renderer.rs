@@ -25,9 +25,9 @@ use super::release_render::{
 };
 use super::render_host::RenderHost;
 use super::render_pass::{RenderPass, rest_of};
-use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
+use super::root_closure::{ClosureForm, ClosureSettings, RootClosure, TracedRoots};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, outcome_of, plan_root};
-use super::root_names::{naming_folders, possible_names};
+use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
@@ -245,7 +245,7 @@ impl SourceRenderer {
         let revision_changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
-        let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut kept, mut traced, mut charts) = (Vec::new(), TracedRoots::default(), BTreeSet::new());
         for root in listing.roots {
             let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
@@ -259,16 +259,15 @@ impl SourceRenderer {
             }
             let closure = self.find_release_closure(&root, start, &tree, parsed, &releases)?;
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
-            closures.push((root, closure));
+            traced.add(root, closure);
         }
         let used = facts_used(&releases, !charts.is_empty(), objects)?;
         let histories = last.as_ref().map(|last| last.histories(attempt, stops)).unwrap_or_default();
         let pass = RenderPass::start(extent, &known, histories);
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
-        index.replace(closures.iter().map(|(_, closure)| closure.closure()));
+        let TracedRoots { closures, folders, watched } = traced;
+        index.replace_paths(watched);
         plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
-        let folders = closures.iter().map(|(root, closure)| (root.folder.clone(), naming_folders(closure)));
-        let folders: Vec<(Arc<str>, Vec<String>)> = folders.collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
         pass.count_stops(stops);
         let roots = remembered_roots(folders, &done, &kept);

@@ -32,7 +32,7 @@ pub use file::{
     FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, PatchUse, ReferenceRole,
     UnsupportedFeature,
 };
-pub use index::{ChangeImpact, ClosureIndex};
+pub use index::{ChangeImpact, ClosureIndex, WatchedPaths};
 pub(in crate::input) use inflated::strip_mark;
 pub use inflated::{InflatedChart, InflatedObject};
 pub use object_names::ObjectNames;

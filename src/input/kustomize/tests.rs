@@ -415,7 +415,9 @@ fn a_change_concerns_the_roots_that_read_it_or_looked_for_it() {
     check(&index, ".rhumbignore", &[], true);
 
     let tree = tree.file("dev/kustomization.yaml", "resources: [x.yaml]\n").file("dev/x.yaml", "");
-    index.replace([&traced(&tree, "dev")]);
+    let mut closure = traced(&tree, "dev");
+    index.replace_paths([WatchedPaths::take_from(&mut closure)]);
+    assert!(closure.watched.is_empty());
     check(&index, "base/web.yaml", &["base", "prod"], false);
     check(&index, "dev/x.yaml", &["dev"], false);
 }
