@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::root_job::{JobOutcome, RENDER_STOPPED, RootJob};
 use crate::object::Diagnostic;
-use crate::source::{RemainingRenderWork, RenderExtent, RenderedRoot, RootKey, RootOutcome};
+use crate::source::{RemainingRenderWork, RenderExtent, RenderedRoot, RootKey, RootOutcome, SharedTexts};
 
 /// The code of a root that a pass had no time for.
 pub(super) const RENDER_POSTPONED: &str = "render-postponed";
@@ -43,6 +43,8 @@ pub(super) struct RenderPass<'a> {
     histories: HashMap<Arc<str>, RootHistory>,
     /// The folders of the roots that ran out of time.
     stopped: Mutex<Vec<Arc<str>>>,
+    /// The texts of origins, which roots share.
+    pub(super) texts: Mutex<SharedTexts>,
 }
 
 impl<'a> RenderPass<'a> {
@@ -52,7 +54,8 @@ impl<'a> RenderPass<'a> {
         known: &'a HashMap<RootKey, RenderedRoot>,
         histories: HashMap<Arc<str>, RootHistory>,
     ) -> Self {
-        Self { extent, start: Instant::now(), known, histories, stopped: Mutex::default() }
+        let (stopped, texts) = (Mutex::default(), Mutex::default());
+        Self { extent, start: Instant::now(), known, histories, stopped, texts }
     }
 
     /// Puts the roots to be rendered into the order of their runs.

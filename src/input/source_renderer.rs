@@ -401,7 +401,7 @@ impl SourceRenderer {
                     let run = runtime.block_on(self.render_root(&job, files));
                     drop(slot);
                     let folder = job.folder.clone();
-                    let outcome = outcome_of(job, run)?;
+                    let outcome = outcome_of(job, run, &pass.texts)?;
                     pass.note_outcome(&folder, &outcome.root.outcome);
                     outcome
                 } else {
