@@ -28,6 +28,7 @@ mod file_contents;
 mod file_names;
 mod folder;
 mod folder_entries;
+mod folder_listing;
 mod followed_repository;
 mod frozen_entries;
 mod git_messages;
