@@ -58,6 +58,19 @@ impl<'a> RenderPass<'a> {
         Self { extent, start: Instant::now(), known, histories, stopped, texts }
     }
 
+    /// Returns one in which these copies of texts are shared.
+    pub(super) fn with_texts(self, texts: &[Arc<str>]) -> Self {
+        let mut shared = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.iter().for_each(|text| shared.add(text));
+        drop(shared);
+        self
+    }
+
+    /// Returns the shared copy of a text.
+    pub(super) fn shared_text(&self, text: &str) -> Arc<str> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).share(text)
+    }
+
     /// Puts the roots to be rendered into the order of their runs.
     pub(super) fn order_jobs(&self, jobs: &mut [(usize, RootJob)]) {
         jobs.sort_by_key(|(_, job)| run_rank(self.histories.get(&job.folder)));

@@ -233,6 +233,7 @@ impl SourceRenderer {
             let last = last.as_ref().zip(impact.as_ref());
             last.is_some_and(|(last, impact)| last.is_still_root(folder, impact))
         };
+        let markers: Vec<Arc<str>> = raw.refused.iter().map(|found| found.origin.file.clone()).collect();
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
@@ -263,7 +264,7 @@ impl SourceRenderer {
         }
         let used = facts_used(&releases, !charts.is_empty(), objects)?;
         let histories = last.as_ref().map(|last| last.histories(attempt, stops)).unwrap_or_default();
-        let pass = RenderPass::start(extent, &known, histories);
+        let pass = RenderPass::start(extent, &known, histories).with_texts(&markers);
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         let TracedRoots { closures, folders, watched } = traced;
         index.replace_paths(watched);
@@ -314,7 +315,7 @@ impl SourceRenderer {
                 _ => None,
             };
             match plan_root(root, start, closure.clone(), &programs, variables, pass.known) {
-                Ok(job) => jobs.push((number, job)),
+                Ok(job) => jobs.push((number, RootJob { path: pass.shared_text(&job.path), ..job })),
                 Err(mut outcome) => {
                     add_possible_names(&mut outcome, &closure, variable_mode, files)?;
                     done.insert(number, *outcome);

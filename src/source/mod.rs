@@ -28,7 +28,6 @@ mod file_contents;
 mod file_names;
 mod folder;
 mod folder_entries;
-mod folder_listing;
 mod followed_repository;
 mod frozen_entries;
 mod git_messages;
@@ -70,6 +69,7 @@ mod store;
 mod store_usage;
 mod tree;
 mod tree_builder;
+mod tree_listing;
 mod watch_pool;
 
 #[cfg(test)]

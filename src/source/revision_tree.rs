@@ -12,12 +12,12 @@ use git2::{Oid, Tree};
 use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::folder_listing::{FolderListing, ListedEntry};
 use super::object_stores::ObjectStores;
 use super::reader::{RevisionForm, RevisionReader};
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
 use super::tree::{self, EntryBudget, WalkStop};
+use super::tree_listing::{ListedEntry, TreeListing};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_LINK_TARGET_BYTES: u64 = 4096;
@@ -119,7 +119,7 @@ pub(crate) struct RevisionTree {
 #[derive(Debug, Default)]
 struct FolderMemory {
     /// None where no folder is at the path.
-    listings: HashMap<String, Option<Arc<FolderListing>>>,
+    listings: HashMap<String, Option<Arc<TreeListing>>>,
     /// The judged entries of listings, by mode and object.
     classified: HashMap<ListedEntry, TreeEntry>,
     /// The entries that may still be in all of them; none before the first one.
@@ -192,7 +192,7 @@ impl RevisionTree {
 
     /// Remembers what is at the names after this one: whoever asks for one file of a folder asks
     /// for its neighbours too.
-    fn classify_ahead(&self, objects: &ObjectStores, listing: &FolderListing, name: &str) {
+    fn classify_ahead(&self, objects: &ObjectStores, listing: &TreeListing, name: &str) {
         for found in listing.after(name).take(MAX_READ_AHEAD_FILES - 1) {
             if self.memory().classified.contains_key(&found) {
                 continue;
@@ -235,11 +235,7 @@ impl RevisionTree {
     }
 
     /// Returns the entries of a folder, each level from memory or read once.
-    fn listing(
-        &self,
-        objects: &ObjectStores,
-        folder: &str,
-    ) -> Result<Option<Arc<FolderListing>>, SourceError> {
+    fn listing(&self, objects: &ObjectStores, folder: &str) -> Result<Option<Arc<TreeListing>>, SourceError> {
         if let Some(known) = self.memory().listings.get(folder) {
             return Ok(known.clone());
         }
@@ -259,13 +255,13 @@ impl RevisionTree {
         Ok(listing)
     }
 
-    fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<FolderListing>, SourceError> {
+    fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<TreeListing>, SourceError> {
         let (tree, bytes) = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
         let most = self.reader.most_entries();
         let mut memory = self.memory();
         let budget = memory.budget.get_or_insert_with(|| EntryBudget::new(most));
         budget.take_tree(&tree, bytes).map_err(|stop| self.reader.stop(stop))?;
-        Ok(Arc::new(FolderListing::of(&tree)))
+        Ok(Arc::new(TreeListing::of(&tree)))
     }
 
     fn classify_entry(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {

@@ -1,17 +1,17 @@
-//! The entries of one folder of a revision.
+//! The entries of one tree of git.
 
 use git2::{Oid, Tree};
 
 /// The mode and the object of an entry.
 pub(super) type ListedEntry = (i32, Oid);
 
-/// The entries of a folder, ordered by the bytes of their names. Of several with one name the last
-/// one counts.
+/// The entries of a tree, ordered by the bytes of their names. Of several with one name the last one
+/// counts.
 ///
 /// All folders that the roots of a revision read are in memory until they are rendered. Most have
 /// few entries, and take as much as these do.
 #[derive(Debug, Default)]
-pub(super) struct FolderListing(Box<[NamedEntry]>);
+pub(super) struct TreeListing(Box<[NamedEntry]>);
 
 /// An entry with its name.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct NamedEntry {
     id: Oid,
 }
 
-impl FolderListing {
+impl TreeListing {
     /// Lists the entries of a tree.
     pub(super) fn of(tree: &Tree<'_>) -> Self {
         Self::of_entries(
@@ -78,7 +78,7 @@ mod tests {
         let id = |text: &str| BlobId::of(text.as_bytes()).oid();
         let check = |entries: &[(&str, &str)], expected: &[(&str, &str)]| {
             let entry = |(name, text): &(&str, &str)| (Box::from(name.as_bytes()), (0o100_644, id(text)));
-            let listing = FolderListing::of_entries(entries.iter().map(entry));
+            let listing = TreeListing::of_entries(entries.iter().map(entry));
             let names: Vec<&[u8]> = expected.iter().map(|(name, _)| name.as_bytes()).collect();
             assert!(listing.names().eq(names.iter().copied()), "{listing:?}");
             for (number, (name, text)) in expected.iter().enumerate() {
