@@ -458,6 +458,7 @@ impl SnapshotRenderer for SourceRenderer {
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let rendered = self.render_revision(request);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).parsed.shrink();
+        self.names.shrink();
         rendered
     }
 }

@@ -44,6 +44,11 @@ impl ObjectNames {
         self.lock().add(blob, objects);
     }
 
+    /// Forgets all but the young ones: a pass over the roots has asked for those that they share.
+    pub fn shrink(&self) {
+        self.lock().old = HashMap::new();
+    }
+
     fn lock(&self) -> MutexGuard<'_, NameGenerations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,8 +155,11 @@ mod tests {
             let bytes: usize = generation.values().map(|objects| size(objects)).sum();
             assert!(bytes <= MAX_GENERATION_BYTES && !generation.is_empty(), "{bytes}");
         }
+        let old = *generations.old.keys().find(|one| **one != blob(0)).unwrap();
         drop(generations);
         assert!(names.get(blob(1)).is_none() && names.get(blob(2_999)).is_some());
+        names.shrink();
+        assert!(names.get(old).is_none() && names.get(blob(0)).is_some() && names.get(blob(2_999)).is_some());
         let large = NamedObject { name: "x".repeat(MAX_GENERATION_BYTES), ..parse("web")[0].clone() };
         names.add(blob(3_000), [large].into());
         assert!(names.get(blob(3_000)).is_none() && names.get(blob(2_999)).is_some());
