@@ -379,6 +379,9 @@ impl SourceRenderer {
         &self,
         program: RenderProgram,
     ) -> Result<Result<InstalledProgram, ProgramError>, SourceError> {
+        if let Some(known) = self.host.find_known(program) {
+            return Ok(Ok(known));
+        }
         own_thread::wait_for(async || self.host.find(program).await).map_err(|error| no_worker(&error))
     }
 
