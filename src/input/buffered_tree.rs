@@ -30,9 +30,9 @@ impl<'a, T: FileTree> BufferedTree<'a, T> {
         tree: &'a T,
         closures: impl IntoIterator<Item = &'c Closure>,
     ) -> Result<Self, SourceError> {
-        let files = closures.into_iter().flat_map(|closure| closure.files.values());
+        let files = closures.into_iter().flat_map(|closure| &closure.files);
         let (mut wanted, mut left) = (HashSet::new(), MAX_BUFFERED_BYTES);
-        for file in files.map(|file| file.file) {
+        for file in files.map(|(_, file)| file.file) {
             if let Some(rest) = left.checked_sub(file.size)
                 && wanted.insert(file.blob)
             {

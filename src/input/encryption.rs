@@ -15,7 +15,9 @@ use super::paths;
 use super::plaintext_index::PlaintextIndex;
 use super::render_cipher::RECIPIENTS_KEY;
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{SopsFormat, is_encrypted, is_encrypted_ini, is_encrypted_value, text_excerpt};
+use super::sops::{
+    SopsFormat, can_be_encrypted, is_encrypted, is_encrypted_ini, is_encrypted_value, text_excerpt,
+};
 use super::tree::FileTree;
 use super::variable_seal::SealKeys;
 use crate::manifest::{PlacedValue, read_documents};
@@ -266,6 +268,10 @@ fn treatment(
         let file = closure.files.get(path);
         file.map_or_else(|| Arc::from(path), |file| Arc::clone(&file.source))
     };
+    // Most files are looked through once, not for each format.
+    if !can_be_encrypted(bytes) {
+        return Ok(FileTreatment::Clear);
+    }
     if is_encrypted_ini(bytes) {
         return Err(Box::new(ini_input(&source(path))));
     }

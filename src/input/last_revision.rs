@@ -131,8 +131,10 @@ impl LastRevision {
         if changes.touched?.contains(&root.folder) {
             return None;
         }
-        let folder = root.folder.clone();
-        match self.roots.get(&folder)? {
+        let (folder, remembered) = self.roots.get_key_value(&root.folder)?;
+        // The same copy of the folder as before, which others share.
+        let folder = folder.clone();
+        match remembered {
             RememberedRoot::Rendered(key) => {
                 let root = known.get(key).filter(|known| !is_failure(known)).cloned()?;
                 Some(KeptRoot { folder, root, naming_folders: Vec::new() })

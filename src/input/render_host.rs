@@ -54,15 +54,23 @@ impl RenderHost {
     /// # Errors
     /// Fails where there is none, or where it cannot be used.
     pub(crate) async fn find(&self, program: RenderProgram) -> Result<InstalledProgram, ProgramError> {
+        self.finder.find(program, self.program_place(program), self.mode).await
+    }
+
+    /// Returns a program that was found before, as long as its file is the same.
+    pub(crate) fn find_known(&self, program: RenderProgram) -> Option<InstalledProgram> {
+        self.finder.find_known(program, self.program_place(program))
+    }
+
+    fn program_place(&self, program: RenderProgram) -> ProgramPlace<'_> {
         let configured = match program {
             RenderProgram::Kustomize => &self.programs.kustomize,
             RenderProgram::Helm => &self.programs.helm,
         };
-        let program_place = match configured {
+        match configured {
             Some(file) => ProgramPlace::File(file),
             None => ProgramPlace::Search(&self.search),
-        };
-        self.finder.find(program, program_place, self.mode).await
+        }
     }
 
     /// Returns the sandbox.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::root_job::{JobOutcome, RENDER_STOPPED, RootJob};
 use crate::object::Diagnostic;
-use crate::source::{RemainingRenderWork, RenderExtent, RenderedRoot, RootKey, RootOutcome};
+use crate::source::{RemainingRenderWork, RenderExtent, RenderedRoot, RootKey, RootOutcome, SharedTexts};
 
 /// The code of a root that a pass had no time for.
 pub(super) const RENDER_POSTPONED: &str = "render-postponed";
@@ -43,6 +43,8 @@ pub(super) struct RenderPass<'a> {
     histories: HashMap<Arc<str>, RootHistory>,
     /// The folders of the roots that ran out of time.
     stopped: Mutex<Vec<Arc<str>>>,
+    /// The texts of origins, which roots share.
+    pub(super) texts: Mutex<SharedTexts>,
 }
 
 impl<'a> RenderPass<'a> {
@@ -52,7 +54,21 @@ impl<'a> RenderPass<'a> {
         known: &'a HashMap<RootKey, RenderedRoot>,
         histories: HashMap<Arc<str>, RootHistory>,
     ) -> Self {
-        Self { extent, start: Instant::now(), known, histories, stopped: Mutex::default() }
+        let (stopped, texts) = (Mutex::default(), Mutex::default());
+        Self { extent, start: Instant::now(), known, histories, stopped, texts }
+    }
+
+    /// Returns one in which these copies of texts are shared.
+    pub(super) fn with_texts(self, texts: &[Arc<str>]) -> Self {
+        let mut shared = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.iter().for_each(|text| shared.add(text));
+        drop(shared);
+        self
+    }
+
+    /// Returns the shared copy of a text.
+    pub(super) fn shared_text(&self, text: &str) -> Arc<str> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).share(text)
     }
 
     /// Puts the roots to be rendered into the order of their runs.

@@ -1,5 +1,6 @@
 //! The folders of one sandboxed program: the tree that it reads, and the one that it may write.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use tempfile::TempDir;
 use super::kustomize::{PlannedContent, RenderTree};
 use super::memory_place::MemoryPlace;
 use super::opened_inputs::OpenedInputs;
+use super::paths;
 use super::render_host::RenderHost;
 use super::root_render::RenderError;
 use super::sandbox::SandboxPolicy;
@@ -107,10 +109,12 @@ fn write_tree<T: FileTree>(
     let unwritten = |error| RenderError::Tree { program, error };
     fs::create_dir(folder).map_err(unwritten)?;
     fs::create_dir_all(folder.join(&*tree.root)).map_err(unwritten)?;
+    let mut made = HashSet::new();
     for planned in &tree.files {
         let path = folder.join(&*planned.path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(unwritten)?;
+        let parent = paths::folder_of(&planned.path);
+        if made.insert(parent) {
+            fs::create_dir_all(folder.join(parent)).map_err(unwritten)?;
         }
         if let Some(plaintext) = opened.plaintext(&planned.path) {
             fs::write(&path, plaintext).map_err(unwritten)?;

@@ -1,13 +1,16 @@
 //! The files that a root reads, whatever its form, and the programs that render them.
 
+use std::sync::Arc;
+
 use super::buffered_tree::BufferedTree;
 use super::chart_resolver::{ChartResolver, SuppliedCharts};
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::helm::{self, ChartClosure, HelmOptions};
 use super::inflation::{Inflation, find_chart_closures};
 use super::key::{FileMode, ProgramIdentity, RenderInputs};
-use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles};
+use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles, WatchedPaths};
 use super::release_render::HelmReleaseSettings;
+use super::root_names::naming_folders;
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::RenderProgram;
 use super::substitution::names_variables;
@@ -30,7 +33,27 @@ pub(super) enum ClosureForm {
     /// A kustomization's, and the charts that it renders.
     Kustomize(Box<Closure>, Vec<Inflation>),
     /// A chart's, and the release that it is taken for.
-    Helm(Box<ChartClosure>, HelmOptions),
+    Helm(Box<ChartClosure>, Box<HelmOptions>),
+}
+
+/// The roots of a pass that are not kept, and what stays of the closures.
+#[derive(Debug, Default)]
+pub(super) struct TracedRoots {
+    /// Their closures, which are there until each is rendered.
+    pub(super) closures: Vec<(RenderRoot, RootClosure)>,
+    /// Their folders, and the folders that the possible names of each are of.
+    pub(super) folders: Vec<(Arc<str>, Vec<String>)>,
+    /// The paths that concern them.
+    pub(super) watched: Vec<WatchedPaths>,
+}
+
+impl TracedRoots {
+    /// Adds a root.
+    pub(super) fn add(&mut self, root: RenderRoot, mut closure: RootClosure) {
+        self.folders.push((root.folder.clone(), naming_folders(&closure)));
+        self.watched.push(closure.take_watched_paths());
+        self.closures.push((root, closure));
+    }
 }
 
 /// All that roots are traced with, besides their files.
@@ -45,7 +68,8 @@ pub(super) struct ClosureSettings<'a> {
 }
 
 impl RootClosure {
-    /// Finds the files that a root reads, from their text, and the charts of servers that it uses.
+    /// Finds the files that a root reads, from their text, and the charts of servers that it uses. The
+    /// closure shares the text of the root's folder.
     ///
     /// # Errors
     /// Fails where the revision cannot be read.
@@ -63,13 +87,15 @@ impl RootClosure {
                 let mut closure = kustomize::find_closure(files, &root.folder, limits, parsed)?;
                 let charts = find_chart_closures(files, &mut closure, settings.releases, &mut resolver)?;
                 let supplied = resolver.into_charts(&mut closure);
+                closure.root = root.folder.clone();
                 Ok(Self { form: ClosureForm::Kustomize(closure.into(), charts), charts: supplied })
             }
             RootForm::Helm => {
                 let options = settings.releases.options_of(&root.folder, start);
                 let mut chart = resolver.find_chart_closure(&root.folder, start, &options)?;
                 let supplied = resolver.into_charts(&mut chart.closure);
-                Ok(Self { form: ClosureForm::Helm(chart.into(), options), charts: supplied })
+                chart.closure.root = root.folder.clone();
+                Ok(Self { form: ClosureForm::Helm(chart.into(), options.into()), charts: supplied })
             }
         }
     }
@@ -80,6 +106,14 @@ impl RootClosure {
             ClosureForm::Kustomize(closure, _) => closure,
             ClosureForm::Helm(chart, _) => &chart.closure,
         }
+    }
+
+    /// Takes the paths that concern the root out of its closure.
+    fn take_watched_paths(&mut self) -> WatchedPaths {
+        WatchedPaths::take_from(match &mut self.form {
+            ClosureForm::Kustomize(closure, _) => closure,
+            ClosureForm::Helm(chart, _) => &mut chart.closure,
+        })
     }
 
     /// Returns the files, and then those of each chart that its kustomizations render.

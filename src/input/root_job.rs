@@ -1,7 +1,7 @@
 //! One root to be rendered: what its outcome follows from, and what becomes of the run.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::decryption::NO_KEY;
 use super::key::ProgramIdentity;
@@ -15,7 +15,9 @@ use super::roots::{RenderRoot, RootForm};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram, SandboxPart};
 use super::substitution::{self, RevisionVariables};
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
-use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
+use crate::source::{
+    BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SharedTexts, SnapshotFile, SourceError,
+};
 
 /// The code of a root that its program does not render.
 pub(super) const RENDER_FAILED: &str = "render-failed";
@@ -77,7 +79,7 @@ pub(super) fn plan_root(
         let found = closure.interruptions().iter().cloned();
         return Err(without(RootOutcome::Interrupted(found.map(seen).collect())));
     }
-    let mut needed = Vec::new();
+    let mut needed = Vec::with_capacity(closure.programs().len());
     for program in closure.programs() {
         match programs.get(program) {
             Some(Ok(program)) => needed.push(program.clone()),
@@ -133,16 +135,23 @@ fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
     paths::inside(folder, file).into()
 }
 
+/// Returns what came of a run. The origins of its objects share these texts with those of other
+/// roots.
+///
+/// # Errors
+/// Fails where the revision could not be read.
 pub(super) fn outcome_of(
     job: RootJob,
     run: Result<RenderOutput, RenderError>,
+    texts: &Mutex<SharedTexts>,
 ) -> Result<JobOutcome, SourceError> {
-    let RootJob { start, path, key, variables, .. } = job;
+    let RootJob { start, folder, path, key, variables, .. } = job;
     let (mut contents, mut warnings) = (Vec::new(), Vec::new());
     let outcome = match run {
         Ok(RenderOutput { objects, warnings: found }) => {
             warnings.extend(found.into_iter().map(|found| finding_from(&start, found)));
-            let mut seen = SeenPaths::from_folder(&start);
+            let mut seen = SeenPaths::of_root(&folder, &start, texts);
+            contents.reserve_exact(objects.len());
             let files = objects.into_iter().map(|object| file_of(&mut seen, &path, object, &mut contents));
             let mut files: Vec<SnapshotFile> = files.collect();
             files.sort_unstable();
@@ -200,25 +209,36 @@ fn file_of(
     }
 }
 
-/// Paths of the revision as they are seen from the source's folder. The objects of a root share the
-/// text of each.
+/// Paths of the revision as they are seen from the source's folder. The objects of all roots of a
+/// pass share the text of each: many roots read the same bases.
+///
+/// No text of a closure is among them. One that is kept would lie between what is free once the
+/// closure is dropped.
 struct SeenPaths<'a> {
     start: &'a str,
+    texts: &'a Mutex<SharedTexts>,
+    /// The paths that this root has asked for.
     known: HashMap<Arc<str>, Arc<str>>,
 }
 
 impl<'a> SeenPaths<'a> {
-    fn from_folder(start: &'a str) -> Self {
-        Self { start, known: HashMap::new() }
+    /// Returns the paths for a root, whose folder is kept anyway.
+    fn of_root(folder: &Arc<str>, start: &'a str, texts: &'a Mutex<SharedTexts>) -> Self {
+        let seen = Self { start, texts, known: HashMap::new() };
+        seen.texts().add(folder);
+        seen
+    }
+
+    fn texts(&self) -> MutexGuard<'a, SharedTexts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn path(&mut self, path: &Arc<str>) -> Arc<str> {
         if let Some(seen) = self.known.get(path) {
             return seen.clone();
         }
-        // Most are seen from the revision's own folder, and are the same text then.
         let seen = paths::seen_from(self.start, path);
-        let seen = if *seen == **path { path.clone() } else { seen.into() };
+        let seen = self.texts().share(&seen);
         self.known.insert(path.clone(), seen.clone());
         seen
     }
@@ -248,6 +268,8 @@ fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
 mod tests {
     use std::time::Duration;
 
+    use serde_json::json;
+
     use super::*;
     use crate::input::sandbox::SandboxError;
 
@@ -262,5 +284,33 @@ mod tests {
         check(SandboxError::Deadline { program: program(), deadline: Duration::from_mins(1) }, true);
         check(stopped(SandboxPart::Processor), true);
         check(stopped(SandboxPart::Memory), false);
+    }
+
+    #[test]
+    fn the_objects_of_two_roots_share_the_text_of_a_base_and_each_the_folder_of_its_root() {
+        let texts = Mutex::default();
+        let origin = |folder: &Arc<str>, start: &str| {
+            let object = RenderedObject {
+                name: "ConfigMap//a".to_owned(),
+                body: json!({"kind": "ConfigMap"}),
+                origin: ObjectOrigin {
+                    root: folder.clone(),
+                    renderer: "kustomize".into(),
+                    places: vec![ManifestOrigin::new("all/base/a.yaml".into(), 1, 1)],
+                },
+            };
+            let mut seen = SeenPaths::of_root(folder, start, &texts);
+            let mut contents = Vec::new();
+            let file = file_of(&mut seen, "root", object, &mut contents);
+            assert_eq!(contents.len(), 1);
+            file.origin.unwrap()
+        };
+        let folders: [Arc<str>; 2] = ["all/dev".into(), "all/prod".into()];
+        let [dev, prod] = folders.each_ref().map(|folder| origin(folder, ""));
+        assert!(Arc::ptr_eq(&dev.places[0].file, &prod.places[0].file));
+        assert_eq!(&*dev.places[0].file, "all/base/a.yaml");
+        assert!(Arc::ptr_eq(&dev.root, &folders[0]) && Arc::ptr_eq(&prod.root, &folders[1]));
+        let seen = origin(&folders[0], "all");
+        assert_eq!((&*seen.root, &*seen.places[0].file), ("dev", "base/a.yaml"));
     }
 }

@@ -457,7 +457,7 @@ fn printed_part(
         return (read.unreadable, read.documents.into_iter().map(printed_document).collect());
     }
     let read = read_documents(name, part.as_bytes());
-    (read.diagnostics, read.documents.iter().map(plain_document).collect())
+    (read.diagnostics, read.documents.into_iter().map(plain_document).collect())
 }
 
 /// Does the same as [`printed_part`] for a program that read opened files. Their values must be in
@@ -475,7 +475,7 @@ fn opened_part(
     }
     let has_error = read.diagnostics.iter().any(Diagnostic::is_error);
     let Some(table) = values.variables.filter(|_| !has_error) else {
-        return Ok((read.diagnostics, read.documents.iter().map(plain_document).collect()));
+        return Ok((read.diagnostics, read.documents.into_iter().map(plain_document).collect()));
     };
     let taken: Vec<ExtractedValues> =
         read.documents.iter_mut().map(|document| values.opened.take_values(document)).collect();
@@ -488,12 +488,12 @@ fn opened_part(
     Ok((substituted.unreadable, documents.collect()))
 }
 
-fn plain_document(value: &PlacedValue) -> PrintedDocument {
-    PrintedDocument { body: value.to_value(), findings: Vec::new() }
+fn plain_document(value: PlacedValue) -> PrintedDocument {
+    PrintedDocument { body: value.into_value(), findings: Vec::new() }
 }
 
 fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {
-    PrintedDocument { body: document.value.to_value(), findings: document.findings }
+    PrintedDocument { body: document.value.into_value(), findings: document.findings }
 }
 
 #[cfg(test)]

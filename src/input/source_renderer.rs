@@ -25,9 +25,9 @@ use super::release_render::{
 };
 use super::render_host::RenderHost;
 use super::render_pass::{RenderPass, rest_of};
-use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
+use super::root_closure::{ClosureForm, ClosureSettings, RootClosure, TracedRoots};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, outcome_of, plan_root};
-use super::root_names::{naming_folders, possible_names};
+use super::root_names::possible_names;
 use super::root_render::{
     RenderError, RenderOutput, RenderValues, TracedKustomization, render_kustomization,
 };
@@ -233,6 +233,7 @@ impl SourceRenderer {
             let last = last.as_ref().zip(impact.as_ref());
             last.is_some_and(|(last, impact)| last.is_still_root(folder, impact))
         };
+        let markers: Vec<Arc<str>> = raw.refused.iter().map(|found| found.origin.file.clone()).collect();
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
@@ -245,7 +246,7 @@ impl SourceRenderer {
         let revision_changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
-        let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut kept, mut traced, mut charts) = (Vec::new(), TracedRoots::default(), BTreeSet::new());
         for root in listing.roots {
             let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
@@ -259,16 +260,15 @@ impl SourceRenderer {
             }
             let closure = self.find_release_closure(&root, start, &tree, parsed, &releases)?;
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
-            closures.push((root, closure));
+            traced.add(root, closure);
         }
         let used = facts_used(&releases, !charts.is_empty(), objects)?;
         let histories = last.as_ref().map(|last| last.histories(attempt, stops)).unwrap_or_default();
-        let pass = RenderPass::start(extent, &known, histories);
+        let pass = RenderPass::start(extent, &known, histories).with_texts(&markers);
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
-        index.replace(closures.iter().map(|(_, closure)| closure.closure()));
+        let TracedRoots { closures, folders, watched } = traced;
+        index.replace_paths(watched);
         plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
-        let folders = closures.iter().map(|(root, closure)| (root.folder.clone(), naming_folders(closure)));
-        let folders: Vec<(Arc<str>, Vec<String>)> = folders.collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
         pass.count_stops(stops);
         let roots = remembered_roots(folders, &done, &kept);
@@ -315,7 +315,7 @@ impl SourceRenderer {
                 _ => None,
             };
             match plan_root(root, start, closure.clone(), &programs, variables, pass.known) {
-                Ok(job) => jobs.push((number, job)),
+                Ok(job) => jobs.push((number, RootJob { path: pass.shared_text(&job.path), ..job })),
                 Err(mut outcome) => {
                     add_possible_names(&mut outcome, &closure, variable_mode, files)?;
                     done.insert(number, *outcome);
@@ -379,6 +379,9 @@ impl SourceRenderer {
         &self,
         program: RenderProgram,
     ) -> Result<Result<InstalledProgram, ProgramError>, SourceError> {
+        if let Some(known) = self.host.find_known(program) {
+            return Ok(Ok(known));
+        }
         own_thread::wait_for(async || self.host.find(program).await).map_err(|error| no_worker(&error))
     }
 
@@ -402,7 +405,7 @@ impl SourceRenderer {
                     let run = runtime.block_on(self.render_root(&job, files));
                     drop(slot);
                     let folder = job.folder.clone();
-                    let outcome = outcome_of(job, run)?;
+                    let outcome = outcome_of(job, run, &pass.texts)?;
                     pass.note_outcome(&folder, &outcome.root.outcome);
                     outcome
                 } else {
@@ -458,6 +461,7 @@ impl SnapshotRenderer for SourceRenderer {
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let rendered = self.render_revision(request);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).parsed.shrink();
+        self.names.shrink();
         rendered
     }
 }

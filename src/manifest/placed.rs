@@ -111,6 +111,17 @@ impl PlacedValue {
             }
         }
     }
+
+    /// Does the same as [`PlacedValue::to_value`], and copies no text.
+    pub(crate) fn into_value(self) -> Value {
+        match self.node {
+            PlacedNode::Scalar(value) => value,
+            PlacedNode::List(items) => items.into_iter().map(Self::into_value).collect(),
+            PlacedNode::Mapping(entries) => {
+                entries.into_iter().map(|entry| (entry.key, entry.value.into_value())).collect()
+            }
+        }
+    }
 }
 
 /// The documents of a file that is no manifest.

@@ -59,6 +59,7 @@ mod repository_references;
 mod revision_tree;
 mod settings;
 mod settling;
+mod shared_texts;
 mod signature_report;
 mod snapshot;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]
@@ -68,6 +69,7 @@ mod store;
 mod store_usage;
 mod tree;
 mod tree_builder;
+mod tree_listing;
 mod watch_pool;
 
 #[cfg(test)]
@@ -101,6 +103,7 @@ pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, 
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
 pub(crate) use settings::TransportPolicy;
+pub(crate) use shared_texts::SharedTexts;
 #[cfg(test)]
 pub(crate) use snapshot::RenderId;
 pub(crate) use snapshot::{BlobId, ChangedFile, CommitInfo, RENDERED_SEPARATOR, Snapshot, SnapshotFile};

@@ -17,10 +17,10 @@ use super::changes::{self, RootTreatment};
 use super::error::SourceError;
 use super::object_stores::ObjectStores;
 use super::reader::{RevisionForm, RevisionReader};
-use super::refusal::RefusedFile;
+use super::refusal::{RefusalReason, RefusedFile};
 use super::snapshot::{BlobId, ChangedFile, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink};
-use crate::object::Revision;
+use crate::object::{Diagnostic, Revision};
 
 /// The files and the refusals of one tree.
 #[derive(Clone, Debug)]
@@ -34,7 +34,31 @@ pub(super) struct RawListing {
     /// The files, ordered by path.
     files: Arc<[SnapshotFile]>,
     /// The refusals, ordered by path, with those that are recorded.
-    refusals: Arc<[RefusedFile]>,
+    refusals: Arc<[KeptRefusal]>,
+}
+
+/// A refusal as it is kept between two revisions: each root is one.
+#[derive(Clone, Debug)]
+struct KeptRefusal {
+    /// The path, of which what is made of the refusal shares the text.
+    path: Arc<str>,
+    reason: RefusalReason,
+    /// The system's message; none where the reason says all.
+    detail: Option<Box<str>>,
+}
+
+impl From<RefusedFile> for KeptRefusal {
+    fn from(refused: RefusedFile) -> Self {
+        let RefusedFile { path, reason, detail } = refused;
+        let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Into::into);
+        Self { path: path.into(), reason, detail }
+    }
+}
+
+impl KeptRefusal {
+    fn diagnostic(&self) -> Diagnostic {
+        self.reason.diagnostic(self.path.clone(), self.detail.as_deref().unwrap_or_default())
+    }
 }
 
 impl RawListing {
@@ -96,7 +120,7 @@ impl RevisionReader {
         if listing.files.is_empty() && listing.refusals.is_empty() {
             return Err(self.empty_error(revision));
         }
-        let refused = listing.refusals.iter().map(RefusedFile::diagnostic).collect();
+        let refused = listing.refusals.iter().map(KeptRefusal::diagnostic).collect();
         Ok(Snapshot::of_files(revision.clone(), listing.files.to_vec(), refused))
     }
 
@@ -161,6 +185,23 @@ impl RevisionReader {
             }
         }
         refusals.sort();
-        Ok(RawListing { root, recorded, entries, files: files.into(), refusals: refusals.into() })
+        let refusals = refusals.into_iter().map(KeptRefusal::from).collect();
+        Ok(RawListing { root, recorded, entries, files: files.into(), refusals })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_is_kept_says_the_same_and_shares_its_path() {
+        for detail in ["", "permission denied"] {
+            let refused = RefusedFile::new("web/kustomization.yaml", RefusalReason::Kustomization);
+            let refused = refused.with_detail(detail);
+            let kept = KeptRefusal::from(refused.clone());
+            assert_eq!(kept.diagnostic(), refused.diagnostic(), "{detail}");
+            assert!(Arc::ptr_eq(&kept.diagnostic().origin.file, &kept.path));
+        }
     }
 }

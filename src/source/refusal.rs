@@ -1,5 +1,7 @@
 //! The refusals of a source by name or by form, and their remedies.
 
+use std::sync::Arc;
+
 use git2::Oid;
 
 use super::snapshot::BlobId;
@@ -71,6 +73,16 @@ impl RefusalReason {
         ALL.into_iter().find(|reason| reason.id() == id)
     }
 
+    /// Returns the finding about a file that is refused for this reason. The detail is the system's
+    /// message, and empty where the reason says all.
+    pub(super) fn diagnostic(self, path: Arc<str>, detail: &str) -> Diagnostic {
+        let message = match detail {
+            "" => self.message().to_owned(),
+            detail => format!("{}: {detail}", self.message()),
+        };
+        Diagnostic::file_error(path, self.code(), message).hint(self.hint())
+    }
+
     const fn message(self) -> &'static str {
         match self {
             Self::Kustomization => {
@@ -131,11 +143,7 @@ impl RefusedFile {
     }
 
     pub(super) fn diagnostic(&self) -> Diagnostic {
-        let mut message = self.reason.message().to_owned();
-        if !self.detail.is_empty() {
-            message = format!("{message}: {}", self.detail);
-        }
-        Diagnostic::file_error(self.path.as_str(), self.reason.code(), message).hint(self.reason.hint())
+        self.reason.diagnostic(self.path.as_str().into(), &self.detail)
     }
 
     /// Returns one line of a snapshot's commit message.

@@ -6,7 +6,7 @@
 //! each object. Only the source's own store is asked: nobody who may write to a followed repository
 //! can plant one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository};
@@ -21,6 +21,7 @@ use super::object_stores::{self, ObjectDatabase};
 use super::rendering::{
     DUPLICATE_KEY, HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot,
 };
+use super::shared_texts::SharedTexts;
 use super::snapshot::{BlobId, SnapshotFile};
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
@@ -263,21 +264,6 @@ pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, g
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(StoredRoots { tree, roots: roots.into() })
-}
-
-/// One copy of each text that many objects share: folders, programs and files.
-#[derive(Debug, Default)]
-struct SharedTexts(HashSet<Arc<str>>);
-
-impl SharedTexts {
-    fn share(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.0.get(text) {
-            return shared.clone();
-        }
-        let shared: Arc<str> = text.into();
-        self.0.insert(shared.clone());
-        shared
-    }
 }
 
 fn read_list(

@@ -159,6 +159,14 @@ impl RenderedRoot {
 }
 
 impl RootOutcome {
+    /// Returns its objects; none where it did not render.
+    pub(super) fn objects(&self) -> &[SnapshotFile] {
+        match self {
+            Self::Rendered(files) => files,
+            Self::Refused(_) | Self::Interrupted(_) => &[],
+        }
+    }
+
     /// Returns the findings for which a root did not render; none where it did.
     pub(crate) fn failure(&self) -> Option<&[Diagnostic]> {
         match self {
@@ -178,6 +186,8 @@ impl RenderedSnapshot {
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;
         snapshot.refuses_plain_files = !snapshot.refused.is_empty();
+        // The list is kept: it has no room for more than there is.
+        snapshot.files.reserve_exact(self.roots.iter().map(|root| root.outcome.objects().len()).sum());
         let mut shared = SharedFailures::default();
         for root in self.roots {
             if let Some(found) = root.outcome.failure() {
@@ -270,6 +280,28 @@ pub(super) struct RenderRetry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{ManifestOrigin, RenderOrigin};
+
+    #[test]
+    fn what_is_held_for_each_root_and_each_of_its_objects_has_a_bound() {
+        let sizes = [
+            ("RenderedRoot", size_of::<RenderedRoot>(), 136),
+            ("SnapshotFile", size_of::<SnapshotFile>(), 56),
+            ("RenderOrigin", size_of::<RenderOrigin>(), 56),
+            ("ManifestOrigin", size_of::<ManifestOrigin>(), 32),
+        ];
+        for (name, size, most) in sizes {
+            assert!(size <= most, "{name} takes {size} bytes, and {most} at most");
+        }
+    }
+
+    #[test]
+    fn the_objects_of_a_root_are_those_that_it_rendered() {
+        let file = SnapshotFile::in_test("a/kustomization.yaml#ConfigMap//a");
+        assert_eq!(RootOutcome::Rendered([file.clone()].into()).objects(), [file]);
+        assert_eq!(RootOutcome::Refused(Vec::new()).objects(), []);
+        assert_eq!(RootOutcome::Interrupted(Vec::new()).objects(), []);
+    }
 
     #[test]
     fn what_several_roots_lack_is_reported_once_with_their_names() {

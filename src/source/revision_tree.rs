@@ -4,8 +4,7 @@
 //! nothing out. It reads only the folders that lead to what is asked for.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Oid, Tree};
@@ -18,6 +17,7 @@ use super::reader::{RevisionForm, RevisionReader};
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
 use super::tree::{self, EntryBudget, WalkStop};
+use super::tree_listing::{ListedEntry, TreeListing};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_LINK_TARGET_BYTES: u64 = 4096;
@@ -119,9 +119,9 @@ pub(crate) struct RevisionTree {
 #[derive(Debug, Default)]
 struct FolderMemory {
     /// None where no folder is at the path.
-    listings: HashMap<String, Option<Arc<GitListing>>>,
+    listings: HashMap<String, Option<Arc<TreeListing>>>,
     /// The judged entries of listings, by mode and object.
-    classified: HashMap<(i32, Oid), TreeEntry>,
+    classified: HashMap<ListedEntry, TreeEntry>,
     /// The entries that may still be in all of them; none before the first one.
     budget: Option<EntryBudget>,
 }
@@ -134,9 +134,6 @@ enum EntryMemory {
     /// Nothing: it has to be looked up.
     Unread,
 }
-
-/// The entries of a folder by name: mode and object.
-type GitListing = BTreeMap<Box<[u8]>, (i32, Oid)>;
 
 impl RevisionTree {
     pub(super) fn new(reader: RevisionReader, root: Oid) -> Self {
@@ -165,7 +162,7 @@ impl RevisionTree {
         }
         self.reader.read_objects(|objects| {
             let listing = self.listing(objects, folder)?;
-            let found = listing.as_ref().and_then(|listing| Some((listing, *listing.get(name.as_bytes())?)));
+            let found = listing.as_ref().and_then(|listing| Some((listing, listing.get(name)?)));
             let Some((listing, (mode, id))) = found else { return Ok(None) };
             let entry = self.classify_entry(objects, mode, id)?;
             if entry != TreeEntry::Folder {
@@ -181,12 +178,12 @@ impl RevisionTree {
     fn entry_memory(&self, folder: &str, name: &str) -> EntryMemory {
         let memory = self.memory();
         let Some(listing) = memory.listings.get(folder) else { return EntryMemory::Unread };
-        match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
+        match listing.as_ref().and_then(|listing| listing.get(name)) {
             None => EntryMemory::Known(None),
-            Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
+            Some((mode, _)) if tree::kind(mode) == EntryKind::Folder => {
                 EntryMemory::Known(Some(TreeEntry::Folder))
             }
-            Some(found) => match memory.classified.get(found) {
+            Some(found) => match memory.classified.get(&found) {
                 Some(entry) => EntryMemory::Known(Some(entry.clone())),
                 None => EntryMemory::Unread,
             },
@@ -195,15 +192,14 @@ impl RevisionTree {
 
     /// Remembers what is at the names after this one: whoever asks for one file of a folder asks
     /// for its neighbours too.
-    fn classify_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
-        let ahead = listing.range::<[u8], _>((Bound::Excluded(name.as_bytes()), Bound::Unbounded));
-        for (_, found) in ahead.take(MAX_READ_AHEAD_FILES - 1) {
-            if self.memory().classified.contains_key(found) {
+    fn classify_ahead(&self, objects: &ObjectStores, listing: &TreeListing, name: &str) {
+        for found in listing.after(name).take(MAX_READ_AHEAD_FILES - 1) {
+            if self.memory().classified.contains_key(&found) {
                 continue;
             }
             // An entry that cannot be read fails where it is asked for itself.
             if let Ok(entry) = self.classify_entry(objects, found.0, found.1) {
-                self.memory().classified.insert(*found, entry);
+                self.memory().classified.insert(found, entry);
             }
         }
     }
@@ -213,7 +209,7 @@ impl RevisionTree {
     pub(crate) fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
         let listing = self.reader.read_objects(|objects| self.listing(objects, folder))?;
         Ok(listing.map(|listing| {
-            listing.keys().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
+            listing.names().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
         }))
     }
 
@@ -239,7 +235,7 @@ impl RevisionTree {
     }
 
     /// Returns the entries of a folder, each level from memory or read once.
-    fn listing(&self, objects: &ObjectStores, folder: &str) -> Result<Option<Arc<GitListing>>, SourceError> {
+    fn listing(&self, objects: &ObjectStores, folder: &str) -> Result<Option<Arc<TreeListing>>, SourceError> {
         if let Some(known) = self.memory().listings.get(folder) {
             return Ok(known.clone());
         }
@@ -250,7 +246,7 @@ impl RevisionTree {
             (_, "") if folder.is_empty() => Some(self.root),
             (parent, name) => self
                 .listing(objects, parent)?
-                .and_then(|listing| listing.get(name.as_bytes()).copied())
+                .and_then(|listing| listing.get(name))
                 .filter(|(mode, _)| tree::kind(*mode) == EntryKind::Folder)
                 .map(|(_, id)| id),
         };
@@ -259,15 +255,13 @@ impl RevisionTree {
         Ok(listing)
     }
 
-    fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<GitListing>, SourceError> {
+    fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<TreeListing>, SourceError> {
         let (tree, bytes) = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
         let most = self.reader.most_entries();
         let mut memory = self.memory();
         let budget = memory.budget.get_or_insert_with(|| EntryBudget::new(most));
         budget.take_tree(&tree, bytes).map_err(|stop| self.reader.stop(stop))?;
-        let entries =
-            tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
-        Ok(Arc::new(entries.collect()))
+        Ok(Arc::new(TreeListing::of(&tree)))
     }
 
     fn classify_entry(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {

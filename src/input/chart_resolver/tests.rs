@@ -39,7 +39,7 @@ fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced
     let line = |found: &Diagnostic| format!("{} {}: {}", found.code, found.origin, found.message);
     Traced {
         archives,
-        files: closure.files.keys().map(ToString::to_string).collect(),
+        files: closure.files.paths().map(ToString::to_string).collect(),
         found: closure.diagnostics.iter().map(line).collect(),
         interruptions: charts.interruptions.iter().map(line).collect(),
         used: charts.used.iter().map(|chart| format!("{} {}", chart.request_text(), chart.version)).collect(),

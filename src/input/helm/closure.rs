@@ -121,7 +121,7 @@ impl ChartClosure {
             let size_text = format!("a file of {} bytes, and helm takes up to {limit}", file.size);
             return self.refuse(refusal::too_much(&path, &size_text));
         }
-        self.closure.files.entry(path.clone()).or_insert(ClosureFile { source, file });
+        self.closure.files.add(path.clone(), ClosureFile { source, file });
         self.values.push(ChartValues::File(path));
     }
 

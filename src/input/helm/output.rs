@@ -80,14 +80,14 @@ pub(super) fn read(
             Diagnostic::error(origin_of_line(0), "render-failed", message)
                 .hint("`helm template --show-only` prints what it makes")
         }));
-        for document in &read.documents {
+        for document in read.documents {
             let line = if is_definition { document.position.line } else { 0 };
             let origin = ObjectOrigin {
                 root: chart.closure.root.clone(),
                 renderer: renderer.clone(),
                 places: vec![origin_of_line(line)],
             };
-            let (body, generated) = (document.to_value(), Vec::new());
+            let (body, generated) = (document.into_value(), Vec::new());
             objects.push(ChartObject { body, origin, generated, is_definition });
         }
         check_count(chart, &objects)?;

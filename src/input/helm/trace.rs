@@ -68,6 +68,7 @@ pub(crate) fn find_present_closure<T: FileTree>(
         limits,
         fetched,
         found,
+        files: BTreeMap::new(),
         rules: IgnoreRules::default(),
         bytes: 0,
         visits: 0,
@@ -76,6 +77,7 @@ pub(crate) fn find_present_closure<T: FileTree>(
         is_full: false,
     };
     walk.run(start, options)?;
+    walk.found.closure.files = walk.files.into_iter().collect();
     walk.found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
     Ok(walk.found)
 }
@@ -126,6 +128,8 @@ struct ChartWalk<'a, T> {
     /// The names of the archives of fetched charts, by their folders in the revision.
     fetched: &'a BTreeMap<String, String>,
     found: ChartClosure,
+    /// The files that were found so far, by their path in a tree without links.
+    files: BTreeMap<Arc<str>, ClosureFile>,
     rules: IgnoreRules,
     bytes: u64,
     /// The files and folders that were looked at, and the steps that their comparison with the
@@ -148,7 +152,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         if !self.read_rules(&root)? || !self.walk(&root)? {
             return Ok(());
         }
-        if self.found.closure.files.contains_key(paths::inside(&root, CHART_FILE).as_str()) {
+        if self.files.contains_key(paths::inside(&root, CHART_FILE).as_str()) {
             self.read_charts(&root)?;
         } else {
             self.found.refuse(refusal::no_chart(&root));
@@ -288,7 +292,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Adds a file, once.
     fn add(&mut self, path: &str, source: &Arc<str>, file: TreeFile) {
-        if self.found.closure.files.contains_key(path) {
+        if self.files.contains_key(path) {
             return;
         }
         if path.len() > MAX_TRACED_PATH_BYTES {
@@ -302,13 +306,13 @@ impl<T: FileTree> ChartWalk<'_, T> {
             return self.found.refuse(refusal::too_much(path, &size_text));
         }
         let root = self.found.closure.root.clone();
-        if self.found.closure.files.len() >= self.limits.files {
+        if self.files.len() >= self.limits.files {
             return self.refuse_size(&root, &format!("more than {} files", self.limits.files));
         }
         if self.bytes > self.limits.bytes {
             return self.refuse_size(&root, &format!("files of more than {} bytes", self.limits.bytes));
         }
-        self.found.closure.files.insert(path.into(), ClosureFile { source: source.clone(), file });
+        self.files.insert(path.into(), ClosureFile { source: source.clone(), file });
     }
 
     fn refuse_size(&mut self, shown_path: &str, size_text: &str) {
@@ -433,7 +437,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Returns a file of the closure: its path in the revision, and its bytes.
     fn file(&self, folder: &str, name: &str) -> Result<Option<NamedBytes>, SourceError> {
-        let Some(file) = self.found.closure.files.get(paths::inside(folder, name).as_str()) else {
+        let Some(file) = self.files.get(paths::inside(folder, name).as_str()) else {
             return Ok(None);
         };
         Ok(Some((file.source.clone(), self.tree.read(file.file.blob)?)))
@@ -441,7 +445,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     fn source_of(&self, folder: &str, name: &str) -> Arc<str> {
         let path = paths::inside(folder, name);
-        self.found.closure.files.get(path.as_str()).map_or(path.into(), |file| file.source.clone())
+        self.files.get(path.as_str()).map_or(path.into(), |file| file.source.clone())
     }
 
     /// Returns the file that names the dependencies of a chart.
@@ -454,7 +458,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
     /// Returns the names in a chart's folder of charts that helm takes for charts.
     fn parts_of(&self, folder: &str) -> BTreeSet<String> {
         let below = format!("{}/", paths::inside(folder, PARTS_FOLDER));
-        let files = self.found.closure.files.range(Arc::from(below.as_str())..).map(|(path, _)| path);
+        let files = self.files.range(Arc::from(below.as_str())..).map(|(path, _)| path);
         let inside = files.map_while(|path| path.strip_prefix(&below));
         let names = inside.filter_map(|rest| match rest.split_once('/') {
             Some((name, _)) => Some(name),

@@ -1,11 +1,12 @@
 //! The closure of a root: every file that its program reads to build it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::object::Diagnostic;
 use crate::source::TreeFile;
 
+use super::closure_files::ClosureFiles;
 use super::file::{Kustomization, KustomizationKind};
 
 /// The most that one root may read. Real roots read 8 files on average.
@@ -53,7 +54,7 @@ pub struct Closure {
     /// The folder of the root.
     pub root: Arc<str>,
     /// The files, by their path in a tree without links.
-    pub files: BTreeMap<Arc<str>, ClosureFile>,
+    pub files: ClosureFiles,
     /// The paths among them of files of variables that are nothing else.
     pub variables: BTreeSet<Arc<str>>,
     /// The folders with kustomizations; the root is the first. A chart has none.

@@ -25,6 +25,28 @@ pub struct ClosureIndex {
     watched: Vec<(PathHash, RootNumber)>,
 }
 
+/// The paths that concern one root, as an index keeps them.
+#[derive(Clone, Debug)]
+pub struct WatchedPaths {
+    root: Arc<str>,
+    hashes: Vec<PathHash>,
+}
+
+impl WatchedPaths {
+    /// Returns those of a closure.
+    pub fn of(closure: &Closure) -> Self {
+        let hashes = closure.watched.iter().map(|path| hash(path)).collect();
+        Self { root: closure.root.clone(), hashes }
+    }
+
+    /// Takes them out of a closure, of which nobody else needs them.
+    pub fn take_from(closure: &mut Closure) -> Self {
+        let watched = Self::of(closure);
+        closure.watched.clear();
+        watched
+    }
+}
+
 /// The consequence of a change of files for the roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeImpact {
@@ -44,18 +66,23 @@ impl ClosureIndex {
 
     /// Puts closures in the place of those that their roots had before.
     pub fn replace<'a>(&mut self, closures: impl IntoIterator<Item = &'a Closure>) {
+        self.replace_paths(closures.into_iter().map(WatchedPaths::of));
+    }
+
+    /// Does the same as [`ClosureIndex::replace`], with the paths of closures alone.
+    pub fn replace_paths(&mut self, watched: impl IntoIterator<Item = WatchedPaths>) {
         let names = self.roots.iter().cloned().zip(0..);
         let mut numbers: HashMap<Arc<str>, RootNumber> = names.collect();
         let (known, mut replaced, mut added) = (numbers.len(), BTreeSet::new(), Vec::new());
-        for closure in closures {
-            let number = *numbers.entry(closure.root.clone()).or_insert_with(|| {
-                self.roots.push(closure.root.clone());
+        for WatchedPaths { root, hashes } in watched {
+            let number = *numbers.entry(root.clone()).or_insert_with(|| {
+                self.roots.push(root);
                 (self.roots.len() - 1) as RootNumber
             });
             if (number as usize) < known {
                 replaced.insert(number);
             }
-            added.extend(closure.watched.iter().map(|path| (hash(path), number)));
+            added.extend(hashes.into_iter().map(|hash| (hash, number)));
         }
         // One pass for all: a first commit brings every root at once.
         self.watched.retain(|(_, root)| !replaced.contains(root));

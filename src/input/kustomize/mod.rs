@@ -7,6 +7,7 @@
 
 mod chart_field;
 mod closure;
+mod closure_files;
 mod cycles;
 mod expected_objects;
 mod file;
@@ -25,12 +26,13 @@ mod trace;
 
 pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
+pub use closure_files::{ClosureFileIter, ClosureFiles};
 pub use expected_objects::ExpectedObjects;
 pub use file::{
     FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, PatchUse, ReferenceRole,
     UnsupportedFeature,
 };
-pub use index::{ChangeImpact, ClosureIndex};
+pub use index::{ChangeImpact, ClosureIndex, WatchedPaths};
 pub(in crate::input) use inflated::strip_mark;
 pub use inflated::{InflatedChart, InflatedObject};
 pub use object_names::ObjectNames;

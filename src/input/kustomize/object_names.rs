@@ -8,7 +8,7 @@ use crate::source::BlobId;
 
 use super::patch::NamedObject;
 
-/// The bytes of names that are remembered of one generation. There are two of them, of some six
+/// The bytes of memory that the names of one generation take. There are two of them, of some four
 /// hundred objects each.
 const MAX_GENERATION_BYTES: usize = 128 << 10;
 
@@ -23,7 +23,7 @@ pub struct ObjectNames(Mutex<NameGenerations>);
 struct NameGenerations {
     young: HashMap<BlobId, Arc<[NamedObject]>>,
     old: HashMap<BlobId, Arc<[NamedObject]>>,
-    /// The bytes of the young ones.
+    /// The bytes of memory that the young ones take.
     bytes: usize,
 }
 
@@ -42,6 +42,11 @@ impl ObjectNames {
     /// Remembers the objects that a content names.
     pub(super) fn add(&self, blob: BlobId, objects: Arc<[NamedObject]>) {
         self.lock().add(blob, objects);
+    }
+
+    /// Forgets all but the young ones: a pass over the roots has asked for those that they share.
+    pub fn shrink(&self) {
+        self.lock().old = HashMap::new();
     }
 
     fn lock(&self) -> MutexGuard<'_, NameGenerations> {
@@ -65,16 +70,23 @@ impl NameGenerations {
     }
 }
 
-/// Returns the bytes that names occupy. A file without any has its entry.
+/// Returns the bytes of memory that names take. A file without any has its entry, in a table of which
+/// half may be empty.
 fn size(objects: &[NamedObject]) -> usize {
     let texts = |one: &NamedObject| {
-        [&one.group, &one.version, &one.kind, &one.name, &one.namespace]
-            .map(String::len)
-            .iter()
-            .sum::<usize>()
+        let texts = [&one.group, &one.version, &one.kind, &one.name, &one.namespace];
+        texts.iter().map(|text| block_size(text.capacity())).sum::<usize>()
     };
-    let bytes: usize = objects.iter().map(|one| size_of::<NamedObject>() + texts(one)).sum();
-    size_of::<(BlobId, Arc<[NamedObject]>)>() + bytes
+    let counts = 2 * size_of::<usize>();
+    let list = block_size(counts + size_of_val(objects));
+    let entry = 2 * size_of::<(BlobId, Arc<[NamedObject]>)>();
+    entry + list + objects.iter().map(texts).sum::<usize>()
+}
+
+/// Returns the bytes that an allocator takes for so many: no small block is smaller than four words.
+fn block_size(bytes: usize) -> usize {
+    let word = size_of::<usize>();
+    if bytes == 0 { 0 } else { (bytes + word).next_multiple_of(2 * word).max(4 * word) }
 }
 
 #[cfg(test)]
@@ -115,6 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn a_name_takes_what_an_allocator_takes_for_its_texts() {
+        let check = |bytes: usize, expected: usize| assert_eq!(block_size(bytes), expected, "{bytes}");
+        check(0, 0);
+        check(1, 32);
+        check(24, 32);
+        check(25, 48);
+        check(40, 48);
+        let one = NamedObject::all(service("web").as_bytes());
+        let two = [one.clone(), one.clone()].concat();
+        let list = |count: usize| block_size(2 * size_of::<usize>() + count * size_of::<NamedObject>());
+        // Its version, kind and name.
+        assert_eq!(size(&two) - size(&one), list(2) - list(1) + 3 * 32);
+    }
+
+    #[test]
     fn no_more_is_remembered_than_the_bound_and_what_is_asked_for_stays() {
         let names = ObjectNames::default();
         let blob = |number: usize| BlobId::of(number.to_string().as_bytes());
@@ -128,8 +155,11 @@ mod tests {
             let bytes: usize = generation.values().map(|objects| size(objects)).sum();
             assert!(bytes <= MAX_GENERATION_BYTES && !generation.is_empty(), "{bytes}");
         }
+        let old = *generations.old.keys().find(|one| **one != blob(0)).unwrap();
         drop(generations);
         assert!(names.get(blob(1)).is_none() && names.get(blob(2_999)).is_some());
+        names.shrink();
+        assert!(names.get(old).is_none() && names.get(blob(0)).is_some() && names.get(blob(2_999)).is_some());
         let large = NamedObject { name: "x".repeat(MAX_GENERATION_BYTES), ..parse("web")[0].clone() };
         names.add(blob(3_000), [large].into());
         assert!(names.get(blob(3_000)).is_none() && names.get(blob(2_999)).is_some());

@@ -12,7 +12,7 @@ fn traced(tree: &MemoryTree, root: &str) -> Closure {
 }
 
 fn files(closure: &Closure) -> Vec<&str> {
-    closure.files.keys().map(|path| &**path).collect()
+    closure.files.paths().map(|path| &**path).collect()
 }
 
 fn refusals(closure: &Closure) -> Vec<String> {
@@ -415,7 +415,9 @@ fn a_change_concerns_the_roots_that_read_it_or_looked_for_it() {
     check(&index, ".rhumbignore", &[], true);
 
     let tree = tree.file("dev/kustomization.yaml", "resources: [x.yaml]\n").file("dev/x.yaml", "");
-    index.replace([&traced(&tree, "dev")]);
+    let mut closure = traced(&tree, "dev");
+    index.replace_paths([WatchedPaths::take_from(&mut closure)]);
+    assert!(closure.watched.is_empty());
     check(&index, "base/web.yaml", &["base", "prod"], false);
     check(&index, "dev/x.yaml", &["dev"], false);
 }
@@ -453,7 +455,7 @@ fn a_render_tree_holds_the_closure_and_asks_for_origins() {
         planned.files.iter().map(|file| (&*file.path, &file.content)).collect::<Vec<_>>(),
         [
             ("app/kustomization.yaml", &PlannedContent::Text(text.into())),
-            ("app/web.yaml", &PlannedContent::Blob(closure.files["app/web.yaml"].file.blob)),
+            ("app/web.yaml", &PlannedContent::Blob(closure.files.get("app/web.yaml").unwrap().file.blob)),
         ]
     );
     let tree = tree.file("app/kustomization.yaml", text);
@@ -480,7 +482,7 @@ fn the_environment_of_the_program_gives_no_value() {
         let content = |path: &str| {
             planned.files.iter().find(|file| &*file.path == path).map(|file| file.content.clone()).unwrap()
         };
-        let plain = |path: &str| PlannedContent::Blob(closure.files[path].file.blob);
+        let plain = |path: &str| PlannedContent::Blob(closure.files.get(path).unwrap().file.blob);
         let written = expected.map(|text| PlannedContent::Text(text.as_bytes().into()));
         assert_eq!(content("app/a.env"), written.unwrap_or_else(|| plain("app/a.env")), "{lines}");
         // Its content is data too.

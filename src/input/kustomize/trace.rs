@@ -1,6 +1,6 @@
 //! The walk from a root over all that its kustomizations name, by their text alone.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::input::paths;
@@ -27,12 +27,14 @@ pub fn find_closure<T: FileTree>(
     limits: ClosureLimits,
     parsed: &mut ParsedFiles,
 ) -> Result<Closure, SourceError> {
-    let closure = Closure { root: root.into(), ..Closure::default() };
+    let root = Arc::<str>::from(root);
+    let closure = Closure { root: root.clone(), ..Closure::default() };
     let mut walk = ClosureWalk {
         tree: files,
         limits,
         parsed,
         closure,
+        files: BTreeMap::new(),
         indexes: HashMap::new(),
         sources: Vec::new(),
         edges: Vec::new(),
@@ -41,10 +43,13 @@ pub fn find_closure<T: FileTree>(
         bytes: 0,
         is_full: false,
     };
-    walk.indexes.insert(root.into(), 0);
-    walk.sources.push((root.into(), root.into()));
+    walk.indexes.insert(root.clone(), 0);
+    walk.sources.push((root.clone(), root));
     walk.run()?;
-    Ok(walk.closure)
+    let ClosureWalk { mut closure, files, .. } = walk;
+    closure.files = files.into_iter().collect();
+    closure.folders.shrink_to_fit();
+    Ok(closure)
 }
 
 /// A folder that is still to be read, and what named it.
@@ -70,6 +75,8 @@ struct ClosureWalk<'a, T> {
     limits: ClosureLimits,
     parsed: &'a mut ParsedFiles,
     closure: Closure,
+    /// The files that were found so far, by their path in a tree without links.
+    files: BTreeMap<Arc<str>, ClosureFile>,
     /// The number of each folder by its path in the closure.
     indexes: HashMap<Arc<str>, usize>,
     /// The path of each folder in the closure, and in the revision.
@@ -151,7 +158,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         }
         self.closure.folders.push(ClosureFolder {
             path: path.clone(),
-            file: name.into(),
+            file: shared_path(&name, &file.found),
             kustomization: kustomization.clone(),
         });
         for (feature, position) in &kustomization.unsupported {
@@ -347,7 +354,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     fn note_use(&mut self, path: &str, role: ReferenceRole) {
         if role != ReferenceRole::Variables {
             self.closure.variables.remove(path);
-        } else if !self.closure.files.contains_key(path) {
+        } else if !self.files.contains_key(path) {
             self.closure.variables.insert(path.into());
         }
     }
@@ -383,11 +390,11 @@ impl<T: FileTree> ClosureWalk<'_, T> {
     /// Adds a file. False where the path has another content already, or where the root is too
     /// large.
     fn add(&mut self, path: &str, source: &Arc<str>, file: TreeFile) -> bool {
-        if let Some(known) = self.closure.files.get(path) {
+        if let Some(known) = self.files.get(path) {
             return known.file.blob == file.blob;
         }
         self.bytes += file.size;
-        if self.closure.files.len() >= self.limits.files {
+        if self.files.len() >= self.limits.files {
             self.refuse_size(&format!("{} files", self.limits.files));
             return false;
         }
@@ -395,7 +402,8 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             self.refuse_size(&format!("{} bytes", self.limits.bytes));
             return false;
         }
-        self.closure.files.insert(path.into(), ClosureFile { source: source.clone(), file });
+        let path = shared_path(path, source);
+        self.files.insert(path, ClosureFile { source: source.clone(), file });
         true
     }
 }
@@ -406,6 +414,12 @@ struct KustomizationFile {
     name: &'static str,
     /// Its path in the revision, over links.
     found: Arc<str>,
+}
+
+/// Returns a path in the copy of its text that is there already, where it is the same. Only links
+/// make it another one.
+fn shared_path(path: &str, source: &Arc<str>) -> Arc<str> {
+    if **source == *path { source.clone() } else { path.into() }
 }
 
 /// Returns the path of a folder's kustomization in the closure.

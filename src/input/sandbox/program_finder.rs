@@ -73,6 +73,23 @@ impl ProgramFinder {
         Self { sandbox, known: Mutex::default() }
     }
 
+    /// Returns a program that was found before, as long as its file is the same. Waits for nothing.
+    pub fn find_known(
+        &self,
+        program: RenderProgram,
+        program_place: ProgramPlace<'_>,
+    ) -> Option<InstalledProgram> {
+        let path = program_place.locate(program).ok()?;
+        let found = fs::metadata(&path).ok()?;
+        self.known_program(program, &FileIdentity::new(path, &found))
+    }
+
+    fn known_program(&self, program: RenderProgram, identity: &FileIdentity) -> Option<InstalledProgram> {
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, installed) = all.get(&program)?;
+        (known == identity).then(|| installed.clone())
+    }
+
     /// Finds a program: the configured file, or the first of its name in the search path.
     ///
     /// # Errors
@@ -86,8 +103,7 @@ impl ProgramFinder {
         let path = program_place.locate(program)?;
         let unreadable = |error| ProgramError::Unreadable { program, path: path.clone(), error };
         let identity = FileIdentity::new(path.clone(), &fs::metadata(&path).map_err(unreadable)?);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&program).cloned();
-        if let Some((_, installed)) = known.filter(|(known, _)| *known == identity) {
+        if let Some(installed) = self.known_program(program, &identity) {
             return Ok(installed);
         }
         let file = path.clone();
@@ -226,6 +242,24 @@ mod tests {
         let named = root.join("none/helm");
         let error = ProgramPlace::File(&named).locate(RenderProgram::Helm).unwrap_err();
         assert!(error.to_string().contains("none/helm cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_known_as_long_as_its_file_is_the_same() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("helm");
+        file(&path, 0o755);
+        let finder = ProgramFinder::default();
+        let find = || finder.find_known(RenderProgram::Helm, ProgramPlace::File(&path));
+        assert_eq!(find(), None);
+        let program = RenderProgram::Helm;
+        let version = ProgramVersion(4, 0, 0);
+        let installed = InstalledProgram { program, path: path.clone(), version, digest: [7; 32] };
+        let identity = FileIdentity::new(path.clone(), &fs::metadata(&path).unwrap());
+        finder.known.lock().unwrap().insert(program, (identity, installed.clone()));
+        assert_eq!(find(), Some(installed));
+        fs::write(&path, "another program").unwrap();
+        assert_eq!(find(), None);
     }
 
     #[test]

@@ -156,8 +156,7 @@ impl OpenedFile<'_> {
 /// not of its format is not, but for one of INI.
 pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
     // Few files of a repository come further than this.
-    let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
-    if bytes.len() as u64 > MAX_MANIFEST_BYTES || !has(b"sops") {
+    if bytes.len() as u64 > MAX_MANIFEST_BYTES || !can_be_encrypted(bytes) {
         return false;
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -166,6 +165,12 @@ pub fn is_encrypted(bytes: &[u8], format: SopsFormat) -> bool {
         SopsFormat::Binary if flat::is_encrypted_ini(text) => true,
         _ => document::is_encrypted(text, format),
     }
+}
+
+/// Returns whether a file may be encrypted in any format: only one that names SOPS is.
+pub(crate) fn can_be_encrypted(bytes: &[u8]) -> bool {
+    let word = b"sops";
+    bytes.windows(word.len()).any(|window| window == word)
 }
 
 /// Returns whether a file is one that SOPS encrypted as INI, which is no format of ours.

@@ -40,6 +40,7 @@ fn each_part_of_a_value_has_its_place() {
     check_place(entry(merged, "x").0, 5, 16);
     check_place(entry(merged, "z").0, 9, 6);
     assert_eq!(merged.to_value(), json!({"x": 1, "z": 2}));
+    assert_eq!(document.clone().into_value(), document.to_value());
 }
 
 #[test]
