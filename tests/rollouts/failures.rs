@@ -40,6 +40,14 @@ pub(crate) fn await_image(site: &TestNamespace<'_>, name: &str, image: &str) {
     assert_eq!(site.value("Deployment", name, IMAGE), json!(image));
 }
 
+/// Waits until a workload has wanted an image. It may want another one by now.
+#[track_caller]
+pub(crate) fn await_begin(observer: &Observer, kind: &str, name: &str, image: &str) {
+    observer.await_state(&format!("{name} has wanted {image}"), kind, |object| {
+        object["metadata"]["name"] == name && object.pointer(IMAGE) == Some(&json!(image))
+    });
+}
+
 /// Waits until the inventory names something as rejected, and returns what.
 #[track_caller]
 pub(crate) fn await_rejection(site: &TestNamespace<'_>, texts: &[&str]) -> String {
@@ -89,7 +97,9 @@ fn goes_back_within(name: &str, budget: &str, bad: Web) {
     let first = repo.head();
     push(&repo, &files(&bad.clone().uses("env"), "two", "app:2"), "Change all");
     let failed = repo.head();
-    site.await_data("env", "key", "two");
+    observer.await_state("env has been changed", "ConfigMap", |object| {
+        object["metadata"]["name"] == "env" && object["data"]["key"] == "two"
+    });
     let rejection = await_rejection(&site, &["web"]);
     assert!(rejection.contains("env"), "{rejection}");
     await_image(&site, "web", "app:1");
@@ -172,7 +182,7 @@ fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_rollback() {
     for round in 0..3 {
         let broken = format!("app{round}:broken");
         push(&repo, &[web(&broken).file()], "Break it");
-        until("it rolls", || site.value("Deployment", "web", IMAGE) == json!(broken));
+        await_begin(&observer, "Deployment", "web", &broken);
         await_image(&site, "web", "app:1");
         site.await_free_budget();
         let records = site.records();
