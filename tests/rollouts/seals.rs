@@ -114,8 +114,9 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_shown_to_nobody() {
     until("its status is published", || viewer.rhumb(&["rollout", "status", "deploy/web"]).code == 0);
     viewer.rhumb(&["rollout", "history", "deploy/web"]).ends(0);
     viewer.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "RolledBack"]);
+    let back = release(&site);
     push(&repo, &files(&Web::new("web", "app:3"), "three"), "Mend it");
-    let three = await_release(&site, &[&one, &two, &release(&site)]);
+    let three = await_release(&site, &[&one, &two, &back]);
     await_image(&site, "web", "app:3");
     site.await_free_budget();
     let text = records(&site, &[&one, &two, &three]);
