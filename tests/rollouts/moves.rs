@@ -1,8 +1,6 @@
 //! Objects that move between sources of different processes: nothing is deleted that another one
 //! brings.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image};
@@ -396,23 +394,21 @@ fn two_repositories(
 
 #[test]
 fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
-    let (giver, taker, site, _first, _second) = two_repositories("moves-repositories", "20s", "");
+    let (giver, taker, site, _first, _second) = two_repositories("moves-repositories", "3m", "");
     let uid = site.value("ConfigMap", "env", "/metadata/uid");
     let window = site.window();
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
-    await_recorded(&site, "a", &["env", "20 s to take it over"]);
+    await_recorded(&site, "a", &["env", "180 s to take it over"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     await_owner(&site, &site.at("ConfigMap", "env"), "b");
     site.await_data("env", "key", "two");
     assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
     window.assert_no_deletes();
-    // An object that nobody claims goes, after that time.
+    // An object that nobody claims goes, after the time of its source.
     taker.remove("b/env.yaml");
     taker.commit("Drop it too");
-    crate::support::eventually("it is gone", Duration::from_mins(2), || {
-        if site.has("ConfigMap", "env") { Err("it is there") } else { Ok(()) }
-    });
+    site.await_absence("ConfigMap", "env");
 }
 
 #[test]
