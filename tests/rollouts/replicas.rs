@@ -283,7 +283,8 @@ fn a_replica_that_is_stopped_while_it_writes_inventories_releases_its_sources_to
     let mut daemon = site.configured(&fixture.text);
     await_shares(&site, SHARED, &[10]);
     await_all(&site, SHARED, "one");
-    let slowly = Fault::Delay(Duration::from_secs(1), Duration::from_secs(1));
+    // A stop waits for some seconds, and writes each inventory once more.
+    let slowly = Fault::Delay(Duration::from_millis(600), Duration::from_millis(600));
     let inventories = format!("/namespaces/{}/configmaps/source-", site.system());
     let rule = proxy.add(Rule::new(Requests::any().method("PATCH").path_contains(&inventories), slowly));
     fixture.push("app:1", "two");
