@@ -57,7 +57,7 @@ fn no_request_fails_over_a_canary_that_is_promoted() {
     place.await_words(&["rollout", "status", "deploy/web"], "held at step 1 of 1");
     place.await_ready(&web("app:2"), 1);
     place.await_ready(&web("app:1"), 3);
-    place.await_words(&["rollout", "promote", "deploy/web"], "promoted");
+    place.site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     place.await_rollout(&web("app:2"));
     place.await_success();
     let count = client.stop();

@@ -345,7 +345,7 @@ fn what_is_held_and_tried_again_still_knows_what_was_good() {
     push(&repo, &files(&bad, "two", "app:1"), "Change both");
     await_rejection(&site, &["held", "web"]);
     site.await_free_budget();
-    let retry = || site.rhumb(&["rollout", "retry", "deploy/web"]).ends(0).says(&["retried: 2 objects"]);
+    let retry = || site.order(&["rollout", "retry", "deploy/web"], &["retried: 2 objects"]);
     retry();
     // Its record is back before it fails again, and it is held again with all that was good.
     let rejection = await_rejection(&site, &["held", "web", "no progress"]);

@@ -118,7 +118,7 @@ fn an_abort_after_a_commit_that_scales_a_held_step_goes_back() {
     until("it is held", || site.rhumb(&["why", "deploy/web"]).all().contains("step 1 of 1"));
     push(&repo, &web("app:2", 5), "Scale it");
     until("it is scaled", || site.value("Deployment", "web", "/spec/replicas") == json!(5));
-    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0).says(&["goes back"]);
+    site.order(&["rollout", "abort", "deploy/web"], &["goes back"]);
     await_image(&site, "web", "app:1");
     site.await_free_budget();
 }

@@ -125,7 +125,7 @@ fn mend(_: &TestNamespace<'_>, repo: &Repo) -> &'static str {
 }
 
 fn undo(site: &TestNamespace<'_>, _: &Repo) -> &'static str {
-    site.rhumb(&["rollout", "undo", "sts/db"]).ends(0).says(&["undone: revision"]);
+    site.order(&["rollout", "undo", "sts/db"], &["undone: revision"]);
     "app:1"
 }
 

@@ -99,6 +99,6 @@ fn a_strategy_that_takes_down_too_many_is_narrowed_when_its_steps_are_over() {
         site.value("Deployment", "web", "/status/updatedReplicas") == json!(1)
             && site.value("Deployment", "web", "/status/readyReplicas") == json!(6)
     });
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     await_narrow_end(&site, &observer);
 }
