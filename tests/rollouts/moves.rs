@@ -259,7 +259,13 @@ fn a_held_canary_that_moves_to_another_daemon_goes_back_from_there() {
     assert!(shows("app:2", 3, 1));
     let source = format!("{}-b", site.name);
     let abort = ["rollout", "abort", "sts/db", "--source", &source];
-    until("it is aborted", || site.rhumb(&abort).all().contains("goes back"));
+    let inventory = at("ConfigMap", &site.system(), &source);
+    until("it is aborted", || {
+        site.rhumb(&abort);
+        // An order is answered even where the command has given up before.
+        let answers = site.api.value(&inventory, "/data/acknowledged");
+        answers.as_str().is_some_and(|answers| answers.contains("goes back"))
+    });
     until("it is back", || shows("app:1", 3, 3));
     // The controller keeps what the former source wrote of each template.
     let history = || site.rhumb(&["rollout", "history", "sts/db"]).ends(0);

@@ -186,7 +186,6 @@ impl Observer {
 
     /// Waits until the watches have shown a state of an object of a kind. It may be over by now:
     /// whoever looks at the object itself may come too late.
-    #[allow(dead_code, reason = "the bench of faults waits for no single state")]
     #[track_caller]
     pub(crate) fn await_state(&self, what: &str, kind: &str, is_so: impl Fn(&Value) -> bool) {
         until(what, || {
