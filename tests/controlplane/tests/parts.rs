@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{DEFAULT_TIMEOUT, apply, config_map, eventually, field};
 use controlplane::{Cluster, Error, Part, Stage};
 
-/// The time within which a part is back that waits for nothing: a part that has backed off comes a
-/// minute later, and KWOK takes a Lease over that runs out after 40 s.
+/// The time within which a part is back that waits for nothing. One that has backed off comes up to
+/// a minute later, and the Leases of an old KWOK run out after 40 s.
 const NO_WAIT: Duration = Duration::from_secs(30);
 
 /// Makes a pod and waits until it runs: for that, every part has to do its work.
