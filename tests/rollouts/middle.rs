@@ -41,7 +41,9 @@ fn pods(site: &TestNamespace<'_>) -> Vec<String> {
 /// waits for its slot all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
     let site = TestNamespace::new(name);
-    let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];
+    // It rolls for longer than kubectl takes on a busy machine: else the other would roll beside it.
+    let web = |image: &str| Web::new("web", image).fault("ready-delay: 2500ms");
+    let files = |image: &str| vec![web(image).file(), slow("zone", image).file()];
     let repo = Repo::new(&files("app:1"));
     let (_daemon, observer) = at_rest_within(&site, &repo, &narrow(BUDGET), &["web", "zone"]);
     push(&repo, &files("app:2"), "Change both");

@@ -14,7 +14,7 @@ const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
 /// Returns `alpha` in another namespace, which takes its time, and `omega` in the place's own,
 /// which comes after it.
 fn files(other: &str, image: &str) -> Vec<(String, String)> {
-    let (file, text) = Web::new("alpha", image).fault("ready-delay: 2s").file();
+    let (file, text) = Web::new("alpha", image).fault("ready-delay: 5s").file();
     let text = text.replace("  name: alpha\n", &format!("  name: alpha\n  namespace: {other}\n"));
     vec![(file, text), Web::new("omega", image).file()]
 }
