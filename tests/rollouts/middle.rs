@@ -41,7 +41,7 @@ fn pods(site: &TestNamespace<'_>) -> Vec<String> {
 /// waits for its slot all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
     let site = TestNamespace::new(name);
-    // It rolls for longer than kubectl takes on a busy machine: else the other would roll beside it.
+    // It rolls for longer than kubectl takes on a busy machine. Else both would roll at once.
     let web = |image: &str| Web::new("web", image).fault("ready-delay: 2500ms");
     let files = |image: &str| vec![web(image).file(), slow("zone", image).file()];
     let repo = Repo::new(&files("app:1"));
