@@ -103,8 +103,8 @@ impl<'a> WritesByHolder<'a> {
     /// how many writes there were of each resource. Events, the status and the inventory of a
     /// source count as all else.
     ///
-    /// The order is that in which requests came in. A client that has its answer may be ahead of the
-    /// line in the log that says so.
+    /// The order is that in which requests came in. A client that has its answer may be ahead of
+    /// the line in the log that says so.
     #[track_caller]
     pub(crate) fn judge(&self, source_of: impl Fn(&AuditEvent) -> Option<String>) -> BTreeMap<String, usize> {
         let (mut holders, mut counts) = (BTreeMap::new(), BTreeMap::new());

@@ -156,8 +156,8 @@ impl<'a> TestNamespace<'a> {
     }
 
     /// Gives an order of a person, and waits until the answer has all these texts. The command
-    /// itself waits for 5 s, which may be too short on a busy machine: the order is answered all the
-    /// same.
+    /// itself waits for 5 s, which may be too short on a busy machine: the order is answered all
+    /// the same.
     #[allow(dead_code, reason = "other tests are about the command, or about its end in time")]
     #[track_caller]
     pub(crate) fn order(&self, arguments: &[&str], texts: &[&str]) {
