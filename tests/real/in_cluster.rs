@@ -22,7 +22,7 @@ fn install(cluster: &Cluster, url: &str) {
     let namespace = folder.join("namespace.yaml");
     let kubectl = |arguments: &[&str]| cluster.kubectl(arguments).unwrap();
     kubectl(&["apply", "-f", namespace.to_str().unwrap(), "-f", folder.to_str().unwrap()]);
-    kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=60s"]);
+    kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=300s"]);
     kubectl(&["create", "namespace", "shop"]);
     let bind = ["create", "rolebinding", "rhumb-managed", "--clusterrole", "rhumb-managed"];
     let whom = ["--serviceaccount", "rhumb-system:rhumb"];
@@ -84,7 +84,7 @@ fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     install(cluster, &format!("https://{server}/repo.git"));
     let api = Api::new(cluster.kubeconfig());
     let replicas = await_replicas(&api);
-    let wait = ["wait", "--for=condition=Ready", "source/shop", "--timeout=120s"];
+    let wait = ["wait", "--for=condition=Ready", "source/shop", "--timeout=300s"];
     cluster.kubectl(&[&["-n", SYSTEM], &wait[..]].concat()).unwrap();
     await_value(&api, "env", "one");
     // Its sandbox works within the pod's own restrictions.

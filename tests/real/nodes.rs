@@ -15,7 +15,7 @@ fn web(image: &str) -> Workload {
 
 /// Has the canary go on from its step, to the end of the rollout.
 fn promote(place: &RealSite, after: &Workload) {
-    place.await_words(&["rollout", "promote", "deploy/web"], "promoted");
+    place.site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     place.await_rollout(after);
     place.await_success();
 }

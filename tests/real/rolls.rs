@@ -39,10 +39,10 @@ fn a_daemon_set_rolls() {
 // single one does.
 #[test]
 fn pods_that_ignore_sigterm_are_waited_for() {
-    const GRACE: u32 = 12;
+    const GRACE: u32 = 16;
     let app =
         |image: &str| Workload::of("StatefulSet", "app", image).variable("IGNORE_TERM", "1").grace(GRACE);
-    let budget = BUDGET.replace("deadline: 90s", "deadline: 30s");
+    let budget = BUDGET.replace("deadline: 90s", "deadline: 45s");
     let Some(place) = RealSite::with_budget("rolls-stubborn", &budget, &[app("app:1").file()]) else {
         return;
     };

@@ -5,9 +5,14 @@ use crate::site::{BUDGET, RealSite, SLOW_TIMEOUT};
 use crate::support::{eventually, yaml};
 use crate::workload::{CANARY, Workload};
 
-/// Returns a workload that goes on serving until every node knows that it ends.
+/// Returns a workload that goes on serving until every node knows that it ends, which takes seconds
+/// on a busy machine.
+fn serving(name: &str, image: &str) -> Workload {
+    Workload::new(name, image).farewell(15).grace(40)
+}
+
 fn web(image: &str) -> Workload {
-    Workload::new("web", image).farewell(5)
+    serving("web", image)
 }
 
 fn service(app: &str) -> (String, String) {
@@ -52,7 +57,7 @@ fn no_request_fails_over_a_canary_that_is_promoted() {
     place.await_words(&["rollout", "status", "deploy/web"], "held at step 1 of 1");
     place.await_ready(&web("app:2"), 1);
     place.await_ready(&web("app:1"), 3);
-    place.await_words(&["rollout", "promote", "deploy/web"], "promoted");
+    place.site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     place.await_rollout(&web("app:2"));
     place.await_success();
     let count = client.stop();
@@ -60,18 +65,18 @@ fn no_request_fails_over_a_canary_that_is_promoted() {
     count.is_served_by(&["version=1", "version=2"]);
 }
 
-// The new pod serves, and is no longer Ready before its step has soaked.
+// The new pod serves for long enough to be asked. It is unready again before its step has soaked.
 #[test]
 fn no_request_fails_over_a_rollback() {
-    let steps = "rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 8s";
+    let steps = "rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 24s";
     let good = web("app:1").annotation(steps);
-    let bad = web("app:2").annotation(steps).variable("UNREADY_AFTER", "4s");
+    let bad = web("app:2").annotation(steps).variable("UNREADY_AFTER", "12s");
     let budget = BUDGET.replace("deadline: 90s", "deadline: 25s");
     let files = [good.file(), service("web")];
     let Some(place) = RealSite::with_budget("serving-rollback", &budget, &files) else { return };
     let client = serve(&place, &good);
     place.push(&[bad.file()], "Change the image");
-    place.await_rejection(&["rejected", "no progress for 33s", "container main is running but not ready"]);
+    place.await_rejection(&["rejected", "no progress for 49s", "container main is running but not ready"]);
     place.await_rollout(&good);
     place.site.await_free_budget();
     let count = client.stop();
@@ -83,8 +88,7 @@ fn no_request_fails_over_a_rollback() {
 // at once, requests fail, so that the client can notice it.
 #[test]
 fn no_request_fails_over_a_switch_from_blue_to_green() {
-    let color =
-        |name: &str, image: &str| Workload::new(name, image).farewell(5).variable("READY_AFTER", "2s");
+    let color = |name: &str, image: &str| serving(name, image).variable("READY_AFTER", "2s");
     let (blue, green) = (color("blue", "app:1"), color("green", "app:2"));
     let files = [blue.file(), service("blue")];
     let Some(ours) = RealSite::new("serving-switch", &files) else { return };

@@ -12,7 +12,7 @@ use crate::support::{Api, Daemon, Repo, TestNamespace, at, eventually};
 use crate::workload::Workload;
 
 /// Real pods start and end in seconds, on a busy machine in many.
-pub(crate) const SLOW_TIMEOUT: Duration = Duration::from_mins(2);
+pub(crate) const SLOW_TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(crate) const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 90s}";

@@ -21,13 +21,11 @@ fn slow(name: &str, image: &str) -> Web {
     Web::new(name, image).fault("ready-delay: 500ms")
 }
 
-/// Waits until the first new pod of a rollout to this image is there.
+/// Waits until there has been a new pod of a rollout to this image. It may be gone by now.
 #[track_caller]
-fn await_start(site: &TestNamespace<'_>, name: &str, image: &str) {
-    until("a new pod is there", || {
-        let pods = site.api.list(&site.at("Pod", ""));
-        let of_it = |pod: &&serde_json::Value| pod["metadata"]["labels"]["app"] == json!(name);
-        pods.iter().filter(of_it).any(|pod| pod["spec"]["containers"][0]["image"] == json!(image))
+fn await_start(observer: &Observer, name: &str, image: &str) {
+    observer.await_state("a new pod has been there", "Pod", |pod| {
+        pod["metadata"]["labels"]["app"] == name && pod["spec"]["containers"][0]["image"] == image
     });
 }
 
@@ -43,11 +41,13 @@ fn pods(site: &TestNamespace<'_>) -> Vec<String> {
 /// waits for its slot all the time.
 fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
     let site = TestNamespace::new(name);
-    let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];
+    // It rolls for longer than kubectl takes on a busy machine. Else both would roll at once.
+    let web = |image: &str| Web::new("web", image).fault("ready-delay: 2500ms");
+    let files = |image: &str| vec![web(image).file(), slow("zone", image).file()];
     let repo = Repo::new(&files("app:1"));
     let (_daemon, observer) = at_rest_within(&site, &repo, &narrow(BUDGET), &["web", "zone"]);
     push(&repo, &files("app:2"), "Change both");
-    await_start(&site, "web", "app:2");
+    await_start(&observer, "web", "app:2");
     disturb(&site);
     for name in ["web", "zone"] {
         await_image(&site, name, "app:2");
@@ -118,7 +118,7 @@ fn a_set_that_is_deleted_or_scaled_in_the_middle_is_settled_in_the_end() {
         site.await_free_budget();
         let observer = Observer::new(&site);
         push(&repo, &db("app:2"), "Change it");
-        await_start(&site, "db", "app:2");
+        await_start(&observer, "db", "app:2");
         disturb(&site);
         await_set(&site, "db", "app:2");
         until("it has its count", || site.value("StatefulSet", "db", "/status/replicas") == json!(3));
@@ -142,7 +142,7 @@ fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
     };
     for (image, count) in [("app:2", 5), ("app:3", 4)] {
         push(&repo, &files(image), "Change it");
-        await_start(&site, "web", image);
+        await_start(&observer, "web", image);
         scale(count);
         await_image(&site, "web", image);
         site.await_free_budget();
@@ -160,7 +160,7 @@ fn a_newer_commit_replaces_a_rollout_at_once() {
     let repo = Repo::new(&files("app:1", "one"));
     let (_daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
     push(&repo, &files("app:broken", "two"), "Break it");
-    await_start(&site, "web", "app:broken");
+    await_start(&observer, "web", "app:broken");
     push(&repo, &files("app:3", "three"), "Mend it");
     for name in ["web", "api"] {
         await_image(&site, name, "app:3");
@@ -199,6 +199,7 @@ fn a_commit_that_reverts_to_what_runs_restarts_nothing() {
     await_rejection(&site, &["web"]);
     await_image(&site, "web", "app:1");
     site.await_free_budget();
+    until("the pod that failed is gone", || pods(&site).len() == 3);
     let (before, window) = (pods(&site), site.window());
     repo.git(&["revert", "--no-edit", "HEAD"]);
     let head = repo.head();

@@ -14,7 +14,7 @@ const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
 /// Returns `alpha` in another namespace, which takes its time, and `omega` in the place's own,
 /// which comes after it.
 fn files(other: &str, image: &str) -> Vec<(String, String)> {
-    let (file, text) = Web::new("alpha", image).fault("ready-delay: 2s").file();
+    let (file, text) = Web::new("alpha", image).fault("ready-delay: 5s").file();
     let text = text.replace("  name: alpha\n", &format!("  name: alpha\n  namespace: {other}\n"));
     vec![(file, text), Web::new("omega", image).file()]
 }
@@ -55,7 +55,7 @@ fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&TestNamesp
     let (here, there) = (Observer::new(&site), Observer::of(&site, &other));
     push(&repo, &files(&other, "app:2"), "Change both");
     let alpha = at("Deployment", &other, "alpha");
-    until("alpha rolls", || site.api.value(&alpha, "/status/updatedReplicas") == json!(1));
+    until("alpha rolls", || site.api.value(&alpha, "/status/updatedReplicas").as_u64() >= Some(1));
     assert_eq!(site.value("Deployment", "omega", IMAGE), json!("app:1"), "it waits for the slot");
     let window = site.window();
     site.api.delete(&at("Namespace", "", &other));

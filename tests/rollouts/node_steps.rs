@@ -8,6 +8,8 @@ use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::support::{Nodes, Repo, TestNamespace, until};
 
+const OVERLAY: &str = "/metadata/annotations/rhumb.dev~1overlay";
+
 /// Kills the daemon after each node, beside rollouts of others. It takes down no more than the
 /// budget allows, and no node twice.
 #[test]
@@ -37,7 +39,7 @@ fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
         daemon.kill();
         daemon = site.configured(&configuration);
     }
-    let overlay = || site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay");
+    let overlay = || site.value("DaemonSet", "agent", OVERLAY);
     until("it is let go", || status("numberAvailable") == json!(4) && overlay() == Value::Null);
     await_image(&site, "api", "app:2");
     await_image(&site, "batch", "app:2");
@@ -76,8 +78,10 @@ fn two_daemons_step_one_daemon_set_within_the_budgets() {
     site.await_free_budget();
     let (observer, window) = (Observer::new(&site), site.window());
     push(&repo, &agent("app:2"), "Change it");
-    let overlay = || site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay");
-    until("it is under way", || overlay().is_string());
+    let overlay = || site.value("DaemonSet", "agent", OVERLAY);
+    observer.await_state("it has been under way", "DaemonSet", |object| {
+        object.pointer(OVERLAY).is_some_and(Value::is_string)
+    });
     until("it is let go", || {
         status("updatedNumberScheduled") == json!(4)
             && status("numberAvailable") == json!(4)

@@ -74,10 +74,12 @@ fn a_node_that_is_away_is_waited_for() {
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
     push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
     await_new(&site, "app:2");
+    let updated = || site.value("DaemonSet", "agent", "/status/updatedNumberScheduled");
+    until("the new pod is counted", || updated() == json!(1));
     // An unrelated object goes on.
     push(&repo, &[Web::new("other", "app:1").fault("ready-delay: 2s").file()], "Add something else");
     site.await_rollout("other");
-    assert_eq!(site.value("DaemonSet", "agent", "/status/updatedNumberScheduled"), json!(1));
+    assert_eq!(updated(), json!(1));
     assert!(site.inventory().unwrap()["data"]["rejected"].is_null());
     eventually("the roll ends when they are back", DEFAULT_TIMEOUT, || {
         are_back(&site);
@@ -94,7 +96,7 @@ fn a_node_that_stays_away_beyond_the_deadline_is_a_failure() {
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, HASTY);
     push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
-    await_rejection(&site, &["back", "failed: DaemonSet", "no progress for 8s"]);
+    await_rejection(&site, &["back", "failed: DaemonSet", "no progress for 15s"]);
     await_agent(&site, "app:1");
     site.await_data("env", "key", "one");
     site.await_free_budget();

@@ -132,7 +132,7 @@ impl Observer {
 
     /// Begins to watch another namespace.
     pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
-        Self::following(site, namespace, &[])
+        Self::following(site, namespace, &["ConfigMap"])
     }
 
     /// Begins to watch a namespace, and further kinds in it that no budget is about.
@@ -182,6 +182,16 @@ impl Observer {
         let mut history = locked(&self.history).clone();
         history.events.retain(|event| KINDS.contains(&event.kind));
         replay(history.events, &history.gaps, bounds)
+    }
+
+    /// Waits until the watches have shown a state of an object of a kind. It may be over by now:
+    /// whoever looks at the object itself may come too late.
+    #[track_caller]
+    pub(crate) fn await_state(&self, what: &str, kind: &str, is_so: impl Fn(&Value) -> bool) {
+        until(what, || {
+            let history = locked(&self.history);
+            history.events.iter().any(|event| event.kind == kind && !event.gone && is_so(&event.object))
+        });
     }
 
     /// Returns all events of a kind, in the order in which they came.

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::failures::{
-    BOUNDS, BUDGET, IMAGE, ONE, at_rest_within, await_image, await_rejection, narrow, push,
+    BOUNDS, BUDGET, IMAGE, ONE, at_rest_within, await_begin, await_image, await_rejection, narrow, push,
 };
 use crate::manifests::{Web, config};
 use crate::support::{Repo, TestNamespace, at, until};
 
-/// A failure is noticed within 5 s of its signal, and the rollback begins within 10 s of that.
-const BACK: Duration = Duration::from_secs(15);
+/// The time in which a rollback begins by the refusal itself: the deadlines of the budget and of
+/// the controller are longer.
+const BACK: Duration = Duration::from_secs(45);
 
 /// Checks a change whose new pods of `web` are refused. It goes back with its configuration, and
 /// the workload that waits for its slot goes on after that.
@@ -21,7 +22,7 @@ fn goes_back(site: &TestNamespace<'_>, bad: &Web, expected: &[&str]) {
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
     let (daemon, observer) = at_rest_within(site, &repo, &narrow(BUDGET), &["web", "zone"]);
     push(&repo, &[bad.file(), config("env", "two"), Web::new("zone", "app:2").file()], "Change all");
-    until("it rolls", || site.value("Deployment", "web", IMAGE) == json!("app:2"));
+    await_begin(&observer, "Deployment", "web", "app:2");
     let begun = Instant::now();
     until("it goes back", || site.value("Deployment", "web", IMAGE) == json!("app:1"));
     assert!(begun.elapsed() < BACK, "it took {:?}", begun.elapsed());
@@ -106,8 +107,9 @@ fn forbid(site: &TestNamespace<'_>, image: &str) {
     }
     // A policy comes into force some time after it is there: it is tried until it refuses.
     let probe = site.at("Deployment", "web");
-    let live = site.api.get(&probe).unwrap();
     until("the policy is in force", || {
+        // In its newest version, as a conflict would come before the policy.
+        let live = site.api.get(&probe).unwrap();
         let tried = site.api.call("PUT", &format!("{probe}?dryRun=All"), "application/json", &live);
         tried.is_err_and(|refusal| refusal.to_string().contains("too old"))
     });

@@ -124,7 +124,7 @@ where
 
 /// Promotes the held step of ten pods, and waits for the end of the rollout.
 fn promote(site: &TestNamespace<'_>) {
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     await_image(site, "web", "app:2");
     await_pods(site, &[("app:2", 10)]);
     site.await_free_budget();
@@ -160,7 +160,7 @@ fn whoever_scales_leaves_a_held_step_at_its_part_of_all_pods() {
     scale(&site, 15);
     stays(&site, &repo, &[("app:1", 15), ("app:2", 3)]);
     observer.judge(WHOLE);
-    site.rhumb(&["rollout", "abort", "deploy/web"]).ends(0);
+    site.order(&["rollout", "abort", "deploy/web"], &["goes back"]);
     await_pods(&site, &[("app:1", 15)]);
     site.await_free_budget();
     observer.judge(WHOLE);
@@ -193,7 +193,7 @@ fn a_step_in_place_of_old_pods_stays_at_its_count_as_well() {
     stays(&site, &repo, &[("app:1", 35), ("app:2", 1)]);
     daemon.says(&["took back", "new pods: the step is 1"]);
     observer.judge(WHOLE);
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     await_image(&site, "web", "app:2");
     site.await_free_budget();
     observer.judge(Bounds { workloads: 1, pods: 1 });
@@ -215,7 +215,7 @@ fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
     let image = |ordinal: u32| site.value("Pod", &format!("db-{ordinal}"), "/spec/containers/0/image");
     let new: Vec<u32> = (0..7).filter(|ordinal| image(*ordinal) == json!("app:2")).collect();
     assert_eq!(new, [2, 6]);
-    site.rhumb(&["rollout", "promote", "sts/db"]).ends(0).says(&["promoted"]);
+    site.order(&["rollout", "promote", "sts/db"], &["promoted"]);
     await_set(&site, "db", "app:2");
 }
 

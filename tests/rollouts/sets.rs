@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, ONE, await_image, await_rejection, narrow, push};
+use crate::failures::{
+    BOUNDS, BUDGET, HASTY, IMAGE, ONE, await_begin, await_image, await_rejection, narrow, push,
+};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually};
 
 fn db(image: &str) -> Web {
     Web::of("StatefulSet", "db", image)
@@ -47,7 +49,7 @@ fn goes_back(name: &str, budget: &str, bad: Web) {
     let (daemon, observer) = at_rest(&site, &repo, &narrow(budget));
     let image = bad.image().to_owned();
     push(&repo, &files(bad, "two", "app:2"), "Break it");
-    until("it rolls", || site.value("StatefulSet", "db", IMAGE) == json!(image));
+    await_begin(&observer, "StatefulSet", "db", &image);
     await_rejection(&site, &["back", "failed: StatefulSet", "/db"]);
     await_set(&site, "db", "app:1");
     site.await_data("env", "key", "one");
@@ -123,7 +125,7 @@ fn mend(_: &TestNamespace<'_>, repo: &Repo) -> &'static str {
 }
 
 fn undo(site: &TestNamespace<'_>, _: &Repo) -> &'static str {
-    site.rhumb(&["rollout", "undo", "sts/db"]).ends(0).says(&["undone: revision"]);
+    site.order(&["rollout", "undo", "sts/db"], &["undone: revision"]);
     "app:1"
 }
 

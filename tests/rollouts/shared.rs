@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::processes::FIVE;
 use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
 fn files(names: &[&str], image: &str) -> Vec<(String, String)> {
@@ -77,25 +76,28 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     assert_eq!(observer.judge(BOUNDS).pods, 2);
 }
 
+/// Workloads, so many that the last one waits for longer than the test takes on a busy machine.
+const NINE: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "web"];
+
 /// Reloads three times, kills once and adds a second daemon, all within a minute.
 #[test]
 fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     let site = TestNamespace::new("shared-starts");
     let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
-    let (one, two) = (Repo::new(&files(&FIVE, "app:1")), Repo::new(&files(&["u", "v"], "app:1")));
+    let (one, two) = (Repo::new(&files(&NINE, "app:1")), Repo::new(&files(&["u", "v"], "app:1")));
     let text = configuration(&site, "shared-starts-one", &one, budget);
     let other = site.with_empty_state();
     let mut daemon = site.configured(&text);
     let _theirs = other.configured(&configuration(&site, "shared-starts-other", &two, budget));
-    for name in FIVE.iter().chain(&["u", "v"]) {
+    for name in NINE.iter().chain(&["u", "v"]) {
         site.await_rollout(name);
     }
     site.await_free_budget();
     let begun = Instant::now();
-    push(&one, &files(&FIVE, "app:2"), "Change all");
+    push(&one, &files(&NINE, "app:2"), "Change all");
     // On a slow machine more than a minute may have passed.
     let most = || 2 + 2 * (begun.elapsed().as_secs() / 60) as usize;
-    let new = || FIVE.iter().chain(&["u", "v"]).filter(|name| is_new(&site, name)).count();
+    let new = || NINE.iter().chain(&["u", "v"]).filter(|name| is_new(&site, name)).count();
     let waits_for_a_minute = |name: &str| {
         eventually("it waits for the minute to pass", DEFAULT_TIMEOUT, || {
             let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
@@ -130,7 +132,8 @@ fn status_of(site: &TestNamespace<'_>) -> Value {
 #[test]
 fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_rolls() {
     let site = TestNamespace::new("shared-once");
-    let slow = |image: &str| vec![Web::new("slow", image).fault("ready-delay: 2s").file()];
+    // It rolls for longer than the commands take that are to see it roll.
+    let slow = |image: &str| vec![Web::new("slow", image).fault("ready-delay: 6s").file()];
     let (one, two) = (Repo::new(&slow("app:1")), Repo::new(&files(&["web"], "app:1")));
     site.apply(one.path(), &["--wait"]).ends(0);
     let other = |repo: &Repo, flags: &[&str]| {
@@ -157,7 +160,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
     let holder = rollout["rolling"][0]["holder"].as_str().unwrap_or_default();
     assert!(holder.contains("which has ended"), "{rollout}");
     // It waits in the queue, and has its turn soon after that rollout is over.
-    other(&two, &["--wait=60s"]).ends(0);
+    other(&two, &["--wait=3m"]).ends(0);
     assert!(is_new(&site, "slow") && is_new(&site, "web"));
     site.rhumb(&["rollout", "status"])
         .ends(0)

@@ -58,15 +58,19 @@ fn wide(image: &str, words: &str) -> (String, String) {
     ("web.yaml".to_owned(), text)
 }
 
+const OVERLAY: &str = "/metadata/annotations/rhumb.dev~1overlay";
+
 fn overlay(site: &TestNamespace<'_>) -> Value {
-    site.value("Deployment", "web", "/metadata/annotations/rhumb.dev~1overlay")
+    site.value("Deployment", "web", OVERLAY)
 }
 
 /// Waits until a rollout is narrowed and has ended. Each state of its pods counts, not only those
 /// that a look at them would meet.
 #[track_caller]
 fn await_narrow_end(site: &TestNamespace<'_>, observer: &Observer) {
-    until("it is narrowed", || overlay(site) == json!("narrow=2"));
+    observer.await_state("it has been narrowed", "Deployment", |object| {
+        object.pointer(OVERLAY) == Some(&json!("narrow=2"))
+    });
     until("it is let go", || overlay(site) == Value::Null);
     site.await_rollout("web");
     site.await_free_budget();
@@ -95,6 +99,6 @@ fn a_strategy_that_takes_down_too_many_is_narrowed_when_its_steps_are_over() {
         site.value("Deployment", "web", "/status/updatedReplicas") == json!(1)
             && site.value("Deployment", "web", "/status/readyReplicas") == json!(6)
     });
-    site.rhumb(&["rollout", "promote", "deploy/web"]).ends(0).says(&["promoted"]);
+    site.order(&["rollout", "promote", "deploy/web"], &["promoted"]);
     await_narrow_end(&site, &observer);
 }

@@ -102,10 +102,15 @@ impl<'a> WritesByHolder<'a> {
     /// Fails if anybody wrote for a source whose Lease another one had written last, and returns
     /// how many writes there were of each resource. Events, the status and the inventory of a
     /// source count as all else.
+    ///
+    /// The order is that in which requests came in. A client that has its answer may be ahead of
+    /// the line in the log that says so.
     #[track_caller]
     pub(crate) fn judge(&self, source_of: impl Fn(&AuditEvent) -> Option<String>) -> BTreeMap<String, usize> {
         let (mut holders, mut counts) = (BTreeMap::new(), BTreeMap::new());
-        for event in &self.cluster.audit().unwrap() {
+        let mut events = self.cluster.audit().unwrap();
+        events.sort_by_key(|event| event.timestamp);
+        for event in &events {
             let ours = self.users.contains(&event.user) && event.is_write() && event.code < 300;
             let lease = event.name.strip_prefix("rhumb-").filter(|_| event.resource == "leases");
             if let (true, Some(source)) = (ours, lease) {

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use super::{Api, AuditWindow, DEFAULT_TIMEOUT, Daemon, at, eventually, shared};
 
+/// The exit code of an order that is not acknowledged yet.
+const UNACKNOWLEDGED: i32 = 5;
+
 /// One test's place on a cluster. The namespace and the source have the same name.
 pub(crate) struct TestNamespace<'a> {
     pub(crate) cluster: &'a Cluster,
@@ -150,6 +153,29 @@ impl<'a> TestNamespace<'a> {
     /// Runs the program for this source to its end.
     pub(crate) fn rhumb<S: AsRef<OsStr>>(&self, arguments: &[S]) -> ProgramOutput {
         run(self.command(arguments))
+    }
+
+    /// Gives an order of a person, and waits until the answer has all these texts. The command
+    /// itself waits for 5 s, which may be too short on a busy machine: the order is answered all
+    /// the same.
+    #[allow(dead_code, reason = "other tests are about the command, or about its end in time")]
+    #[track_caller]
+    pub(crate) fn order(&self, arguments: &[&str], texts: &[&str]) {
+        let answers = || {
+            let answers = self.inventory().unwrap_or_default()["data"]["acknowledged"].clone();
+            answers.as_str().unwrap_or_default().to_owned()
+        };
+        let known = answers();
+        let output = self.rhumb(arguments);
+        if output.code != UNACKNOWLEDGED {
+            return output.ends(0).says(texts);
+        }
+        eventually(&format!("the answer to {arguments:?} has {texts:?}"), DEFAULT_TIMEOUT, || {
+            let all = answers();
+            let is_new = |line: &&str| known.lines().all(|other| other != *line);
+            let is_expected = |line: &str| texts.iter().all(|text| line.contains(text));
+            if all.lines().filter(is_new).any(is_expected) { Ok(()) } else { Err(all) }
+        });
     }
 
     /// Runs `rhumb apply`.

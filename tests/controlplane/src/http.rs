@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::pki::Pair;
 
 /// The time limit of one request; a longer wait is the caller's loop.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A status and a body.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ pub(crate) const PLAYED: &str = "kwok.x-k8s.io/node";
 pub(crate) const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 245, 0, 1);
 
 /// The time limit of a connection to a pod.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The hierarchies of control groups that a node is made of.
 const HIERARCHIES: [&str; 6] = ["cpu", "cpuset", "devices", "freezer", "memory", "pids"];

@@ -16,7 +16,7 @@ use crate::supervisor::{Process, Supervisor};
 
 /// The time limit of a part; it takes about 3 s on a quiet machine, more on one that is building at
 /// the same time.
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 /// The polling interval.
 const PAUSE: Duration = Duration::from_millis(15);
 /// The API server's gauge of the requests that it executes.

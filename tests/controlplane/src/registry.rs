@@ -19,7 +19,7 @@ use crate::programs::{ProgramSet, Programs, guarded};
 /// The variable that names a directory to take it from instead.
 const DIRECTORY: &str = "RHUMB_REGISTRY_BIN";
 /// The longest time until it answers.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A registry that ends with this value.
 #[derive(Debug)]

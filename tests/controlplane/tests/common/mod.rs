@@ -23,7 +23,8 @@ pub(crate) fn eventually<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time limit of anything that happens at once: generous, because the machine may be busy.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Returns a field of an object by a JSON path, empty where there is none.
 pub(crate) fn field(cluster: &Cluster, object: &str, path: &str) -> String {

@@ -16,6 +16,8 @@ pub(super) struct Client {
     stream: StreamOwned<ClientConnection, TcpStream>,
     pub(super) token: String,
     unread: Vec<u8>,
+    /// The patience from the end of the next head on.
+    body_patience: Option<Duration>,
 }
 
 /// The end of an answer.
@@ -44,12 +46,22 @@ impl Client {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
         let connection = ClientConnection::new(client_tls(&proxy.ca, None).unwrap(), name).unwrap();
-        Self { stream: StreamOwned::new(connection, stream), token: identity.token(), unread: Vec::new() }
+        Self {
+            stream: StreamOwned::new(connection, stream),
+            token: identity.token(),
+            unread: Vec::new(),
+            body_patience: None,
+        }
     }
 
     /// Takes silence of this length for good.
     pub(super) fn patience(&mut self, limit: Duration) {
         self.stream.sock.set_read_timeout(Some(limit)).unwrap();
+    }
+
+    /// Takes silence of this length for good in a body. Its head may take as long as any.
+    pub(super) fn patience_in_body(&mut self, limit: Duration) {
+        self.body_patience = Some(limit);
     }
 
     pub(super) fn send(&mut self, method: &str, path: &str, body: &str) {
@@ -85,6 +97,9 @@ impl Client {
     fn receive_into(&mut self, seen: &mut ReceivedResponse) -> io::Result<()> {
         seen.head = self.until("\r\n\r\n")?;
         seen.status = seen.head.split(' ').nth(1).unwrap().parse().unwrap();
+        if let Some(limit) = self.body_patience {
+            self.patience(limit);
+        }
         let head = seen.head.to_lowercase();
         if let Some((_, rest)) = head.split_once("content-length: ") {
             let length: usize = rest.split("\r\n").next().unwrap().parse().unwrap();
