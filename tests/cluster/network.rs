@@ -48,7 +48,9 @@ fn fixture(name: &str) -> NetworkFixture {
     let daemon = site.configured(&site.configuration(repo.path(), "api: {timeout: 2s}"));
     site.await_object("Service", "web");
     site.await_object("Secret", "key");
-    site.await_data("defended", "a", "1");
+    for name in ["follows", "defended"] {
+        site.await_data(name, "a", "1");
+    }
     let sent = site.window();
     NetworkFixture { site, repo, proxy, daemon, sent }
 }
