@@ -364,7 +364,7 @@ fn every_request_for_a_source_is_made_as_its_account_but_for_those_that_are_name
     site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "setup", &binding);
     let text = format!(
         "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\nbudget: {{soak: 0s, maxUnavailable: 100%, \
-         deadline: 6s}}\n---\n{}",
+         deadline: 20s}}\n---\n{}",
         source("accounts-all", &site.name, repo.path(), "  serviceAccountName: actor"),
     );
     let window = site.window();

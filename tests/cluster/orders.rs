@@ -24,7 +24,7 @@ fn second(repo: &Repo) -> String {
 }
 
 fn daemon(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
-    site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 3s}"))
+    site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 20s}"))
 }
 
 #[track_caller]
