@@ -96,7 +96,7 @@ impl Workload {
 
     /// Returns the phases until one has held for a second.
     async fn until(&mut self, last: WorkloadPhase) -> Vec<WorkloadPhase> {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + Duration::from_mins(3);
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
                 Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. }))
@@ -144,7 +144,7 @@ async fn a_deployment_that_was_never_up_stays_on_its_first_start() {
     let spec = json!({ "replicas": 2, "progressDeadlineSeconds": 1 });
     let mut web = Workload::new("Deployment", "never", spec).await;
     check(&web.roll("web:broken", FirstStart).await, [FirstStart, FirstStart], &[]);
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_mins(3);
     while !web.get().await.to_string().contains("ProgressDeadlineExceeded") {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;
