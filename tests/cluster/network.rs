@@ -11,8 +11,8 @@ use crate::support::{
     AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, in_time, until, yaml,
 };
 
-/// The time after the end of an outage by which everything must be settled.
-const RETURN: Duration = Duration::from_secs(30);
+/// The time after the end of an outage by which everything must be settled, on a busy machine.
+const RETURN: Duration = Duration::from_secs(45);
 
 /// The duration of the outages.
 const OUTAGE_DURATION: Duration = Duration::from_millis(2500);
@@ -222,9 +222,9 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     fixture.sent.assert_no_deletes();
 }
 
-/// The time after a role was granted by which everything must be settled: with room below the
-/// promise.
-const GRANT: Duration = Duration::from_secs(20);
+/// The time after a role was granted by which everything must be settled: twice the longest pause
+/// between two tries.
+const GRANT: Duration = Duration::from_secs(30);
 
 /// The pause after the first try that the user was not allowed. It doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);

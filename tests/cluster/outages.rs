@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::support::{DedicatedCluster, Repo, TestNamespace, eventually, yaml};
 
-/// The time after the server's return by which everything must be settled.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time after the server's return by which everything must be settled, on a busy machine.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The time limit of an end on a busy machine. The server is away for longer.
 const END_TIMEOUT: Duration = Duration::from_secs(15);
