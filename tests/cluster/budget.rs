@@ -378,5 +378,8 @@ fn an_autoscaler_that_comes_later_takes_the_replicas_over_as_they_are() {
     });
     site.await_rollout("web");
     assert_eq!(site.value("Deployment", "web", "/spec/replicas"), json!(6));
-    assert!(window.to("deployments", "web").len() <= 3, "{:#?}", window.to("deployments", "web"));
+    // One that meets a newer status is refused, and sent again.
+    let mut written = window.to("deployments", "web");
+    written.retain(|event| event.code != 409);
+    assert!(written.len() <= 3, "{written:#?}");
 }
