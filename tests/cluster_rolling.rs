@@ -9,7 +9,7 @@ use rhumb::testing::cluster::{
     ApplyForce, Cluster, Connection, Informer, InformerChange, InformerEvent, KindLookup, ListSelector,
 };
 use rhumb::testing::engine::WorkloadPhase::{self, FirstStart, Recovering, Replacing, Settled};
-use rhumb::testing::engine::{Precondition, Uid};
+use rhumb::testing::engine::{Precondition, ResourceVersion, Uid};
 use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -28,6 +28,8 @@ struct Workload {
     events: mpsc::Receiver<InformerEvent>,
     _informer: Informer,
     phases: Vec<WorkloadPhase>,
+    /// The first version whose phase counts: reports of what was before may come late.
+    first: ResourceVersion,
 }
 
 impl Workload {
@@ -60,19 +62,29 @@ impl Workload {
             },
         });
         body["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        Self { cluster, kind, id, body, events, _informer: informer, phases: Vec::new() }
+        Self {
+            cluster,
+            kind,
+            id,
+            body,
+            events,
+            _informer: informer,
+            phases: Vec::new(),
+            first: ResourceVersion(0),
+        }
     }
 
     async fn get(&self) -> Value {
         self.cluster.get(&self.kind, &self.id).await.unwrap().unwrap()
     }
 
-    async fn apply(&self) {
+    async fn apply(&mut self) {
         let there =
             self.cluster.get(&self.kind, &self.id).await.unwrap().map_or(Precondition::Absent, |live| {
                 Precondition::Uid(Uid(live["metadata"]["uid"].as_str().unwrap().into()))
             });
-        self.cluster.apply(&self.kind, &self.id, &self.body, &there, ApplyForce::Forced).await.unwrap();
+        let applied = self.cluster.apply(&self.kind, &self.id, &self.body, &there, ApplyForce::Forced).await;
+        self.first = applied.unwrap().live.rv;
     }
 
     /// Applies an image, and returns the phases up to the last one, each once in a row.
@@ -84,10 +96,12 @@ impl Workload {
 
     /// Returns the phases until one has held for a second.
     async fn until(&mut self, last: WorkloadPhase) -> Vec<WorkloadPhase> {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + Duration::from_mins(3);
         loop {
             match tokio::time::timeout(Duration::from_secs(1), self.events.recv()).await {
-                Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. })) => {
+                Ok(Some(InformerEvent { change: InformerChange::Apply(_, live), .. }))
+                    if live.rv >= self.first =>
+                {
                     let phase = live.replica_status.unwrap().phase;
                     if self.phases.last() != Some(&phase) {
                         self.phases.push(phase);
@@ -119,6 +133,8 @@ async fn a_deployment_as_its_controller_reports_it() {
     web.body["spec"]["replicas"] = json!(5);
     web.apply().await;
     check(&web.until(Settled).await, [Replacing, Settled], &[Recovering]);
+    let version = web.get().await["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
+    web.first = ResourceVersion(version + 1);
     plane().kubectl(&["delete", "pod", "-l", "app=deployments-web", "--wait=false"]).unwrap();
     check(&web.until(Settled).await, [Recovering, Settled], &[]);
 }
@@ -128,7 +144,7 @@ async fn a_deployment_that_was_never_up_stays_on_its_first_start() {
     let spec = json!({ "replicas": 2, "progressDeadlineSeconds": 1 });
     let mut web = Workload::new("Deployment", "never", spec).await;
     check(&web.roll("web:broken", FirstStart).await, [FirstStart, FirstStart], &[]);
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_mins(3);
     while !web.get().await.to_string().contains("ProgressDeadlineExceeded") {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -487,7 +487,8 @@ async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
         only(NotificationEvent::Succeeded),
         only(NotificationEvent::Succeeded),
     ];
-    let announcing = announcing(entries, &recorder, &[Duration::from_millis(200)]);
+    // Longer than it takes to record what follows, also on a busy machine.
+    let announcing = announcing(entries, &recorder, &[Duration::from_secs(2)]);
     until_listening(&recorder).await;
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "bad"));
     server.await_sent(1).await;

@@ -24,8 +24,9 @@ fn processor_time() -> Duration {
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
+/// Does something, and fails where that takes too much processor time.
 #[track_caller]
-fn timely<T>(what: &str, done: impl FnOnce() -> T) -> T {
+pub(super) fn timely<T>(what: &str, done: impl FnOnce() -> T) -> T {
     let begun = processor_time();
     let result = done();
     let taken = processor_time().saturating_sub(begun);

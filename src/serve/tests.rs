@@ -92,7 +92,7 @@ async fn said_to(bytes: &str) -> String {
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut said = String::new();
     let end = stream.read_to_string(&mut said);
-    tokio::time::timeout(std::time::Duration::from_secs(5), end).await.expect(&said).unwrap();
+    tokio::time::timeout(std::time::Duration::from_mins(1), end).await.expect(&said).unwrap();
     said
 }
 

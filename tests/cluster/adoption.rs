@@ -119,7 +119,7 @@ fn an_object_that_comes_between_a_lookup_and_a_creation_is_never_overwritten() {
     site.through(&proxy);
     // The creation waits while somebody else makes the object.
     let creations = Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
-    let pause = Duration::from_secs(2);
+    let pause = Duration::from_secs(5);
     let held = proxy.add(Rule::new(creations, Fault::Delay(pause, pause)).times(1));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
     let apply = thread::scope(|scope| {
@@ -143,7 +143,7 @@ fn an_object_without_conflicting_fields_that_comes_before_a_creation_is_not_writ
     let policies: [(&[&str], i32, &str); 2] = [(&["--adopt", "never"], 1, ""), (&[], 0, "ours")];
     for (flags, code, expected) in policies {
         let creations = Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
-        let pause = Duration::from_secs(2);
+        let pause = Duration::from_secs(5);
         let held = proxy.add(Rule::new(creations, Fault::Delay(pause, pause)).times(1));
         let apply = thread::scope(|scope| {
             let applying = scope.spawn(|| site.apply(folder.path(), flags));

@@ -97,7 +97,9 @@ fn of_eight_changed_workloads_three_roll_at_once_and_wave_after_wave() {
         });
     });
     assert_eq!(most, 3);
-    let written: Vec<String> = window.writes().into_iter().map(|event| event.name).collect();
+    // One that meets a newer status is refused, and sent again.
+    let written = window.writes().into_iter().filter(|event| event.code < 300);
+    let written: Vec<String> = written.map(|event| event.name).collect();
     assert_eq!(written.len(), 8, "{written:?}");
     assert!(written[..4].iter().all(|name| name.as_str() < "d4"), "{written:?}");
 }
@@ -169,7 +171,7 @@ fn diff_tells_what_restarts_and_in_which_order() {
 #[test]
 fn apply_keeps_the_budget_as_well_and_waits_for_its_end() {
     let site = TestNamespace::new("budget-apply");
-    let slow = "{controlplane/ready-delay: 400ms}";
+    let slow = "{controlplane/ready-delay: 700ms}";
     let repo = Repo::new(&eight("nginx:1", slow));
     site.apply(repo.path(), &["--wait"]).ends(0);
     let (most, ()) = most_rolling(&site, || {
@@ -293,7 +295,7 @@ fn a_change_beside_a_template_that_somebody_changed_waits_for_a_slot() {
 fn pods_that_a_scale_asks_for_hold_nobody_up() {
     let site = TestNamespace::new("budget-scale");
     let big = |replicas| {
-        yaml::workload("Deployment", "big", replicas, "nginx:1", "{controlplane/ready-delay: 10s}")
+        yaml::workload("Deployment", "big", replicas, "nginx:1", "{controlplane/ready-delay: 20s}")
     };
     let web = |image: &str| yaml::deployment("web", 4, image);
     let repo = Repo::new(&[("big.yaml", big(1)), ("web.yaml", web("nginx:1"))]);
@@ -376,5 +378,8 @@ fn an_autoscaler_that_comes_later_takes_the_replicas_over_as_they_are() {
     });
     site.await_rollout("web");
     assert_eq!(site.value("Deployment", "web", "/spec/replicas"), json!(6));
-    assert!(window.to("deployments", "web").len() <= 3, "{:#?}", window.to("deployments", "web"));
+    // One that meets a newer status is refused, and sent again.
+    let mut written = window.to("deployments", "web");
+    written.retain(|event| event.code != 409);
+    assert!(written.len() <= 3, "{written:#?}");
 }

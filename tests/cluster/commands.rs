@@ -168,10 +168,10 @@ fn health_counts_only_where_it_is_waited_for() {
     let sick = yaml::workload("Deployment", "web", 1, "nginx:1", "{controlplane/never-ready: \"true\"}");
     let folder = Folder::new(&[("web.yaml", sick)]);
     site.apply(folder.path(), &[]).ends(0);
-    let late = site.apply(folder.path(), &["--wait=2s"]).ends(5);
+    let late = site.apply(folder.path(), &["--wait=10s"]).ends(5);
     late.says(&["deployment.apps/web", "not healthy"]);
     let (code, shown) =
-        on_a_terminal(site.command(&["apply", folder.path().to_str().unwrap(), "--wait=2s"]), "");
+        on_a_terminal(site.command(&["apply", folder.path().to_str().unwrap(), "--wait=10s"]), "");
     assert_eq!(code, Some(5), "{shown}");
     assert!(shown.contains("deployment.apps/web (wait) waiting: not healthy yet: "), "{shown}");
     folder.write(

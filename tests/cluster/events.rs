@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 const BUDGET: &str =
-    "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";
+    "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 15s}";
 
 /// Returns the Events about one object: `<type> <reason> <count>: <message>`.
 fn events(site: &TestNamespace<'_>, namespace: &str, name: &str) -> Vec<String> {
@@ -66,12 +66,12 @@ fn rollouts_and_repairs_are_reported_on_the_object_and_on_the_inventory() {
     let never = yaml::workload("Deployment", "web", 2, "app:3", "{controlplane/never-ready: \"true\"}");
     let mark = daemon.mark();
     let failed = repo.change("web.yaml", &never);
-    await_event(&site, web, &["Warning RolloutFailed 1: revision ", &failed[..12], "no progress for 3s"]);
+    await_event(&site, web, &["Warning RolloutFailed 1: revision ", &failed[..12], "no progress for 15s"]);
     await_event(&site, web, &["Warning RolledBack 1: ", "it is back at revision ", short]);
     daemon.says_since(mark, &["rolled back"]);
     // Each event has one short line, and the first says what it is.
     let log = daemon.log();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("no progress for 3s")).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("no progress for 15s")).collect();
     let words = ["rollout failed: ", "rolled back: "];
     assert_eq!(lines.len(), words.len(), "{lines:#?}");
     let is_as_expected = |(line, word): (&&str, &&str)| line.contains(*word) && line.len() < 400;

@@ -173,10 +173,12 @@ fn a_chart_of_a_followed_folder_is_not_rendered_without_a_template_that_cannot_b
         site.await_data(name, "key", "one");
     }
     let (window, mark) = (site.window(), daemon.mark());
-    folder.remove("web/templates/b.yaml");
     let hash = "0".repeat(64);
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{hash}\nsize 12345\n");
-    folder.write("web/templates/b.yaml", &pointer);
+    // In one go: a chart without the template would give it up.
+    let newer = site.state.path().join("b.yaml");
+    std::fs::write(&newer, pointer).unwrap();
+    std::fs::rename(newer, folder.path().join("web/templates/b.yaml")).unwrap();
     folder.write("own.yaml", &yaml::config_map("own", "key", "one"));
     daemon.says_since(mark, &["WARN", "web/templates/b.yaml", "is a Git LFS pointer"]);
     // The accepted content is defended, and all else goes on.

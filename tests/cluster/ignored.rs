@@ -261,7 +261,9 @@ fn an_opt_out_that_lasts_is_reported_once_and_not_again_by_the_next_process() {
     let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let mut first = site.daemon(repo.path());
-    site.await_data("b", "a", "1");
+    for name in ["a", "b"] {
+        site.await_data(name, "a", "1");
+    }
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
     first.says(&["opted out: rhumb.dev/reconcile is set on the live object"]);
     until("it is recorded that it was reported", || {

@@ -13,6 +13,13 @@ fn three() -> [(&'static str, String); 3] {
     ]
 }
 
+/// Waits until all are there: they are written side by side, in no order.
+fn await_three(site: &TestNamespace<'_>) {
+    for name in ["a", "b", "c"] {
+        site.await_data(name, "key", "one");
+    }
+}
+
 /// Checks that accepted content is still repaired and created again, and nothing was deleted since
 /// the window began.
 fn is_defended(site: &TestNamespace<'_>, daemon: &mut Daemon) {
@@ -31,7 +38,7 @@ fn a_directory_that_is_emptied_prunes_nothing_and_is_still_defended() {
     let site = TestNamespace::new("empty-directory");
     let folder = Folder::new(&three());
     let mut daemon = site.daemon(folder.path());
-    site.await_data("c", "key", "one");
+    await_three(&site);
     let window = site.window();
     for (name, _) in three() {
         folder.remove(name);
@@ -46,7 +53,7 @@ fn a_directory_that_is_gone_prunes_nothing_and_is_still_defended() {
     let site = TestNamespace::new("missing-directory");
     let folder = Folder::new(&three());
     let mut daemon = site.daemon(folder.path());
-    site.await_data("c", "key", "one");
+    await_three(&site);
     std::fs::rename(folder.path(), folder.path().with_extension("away")).unwrap();
     daemon.says(&["WARN", "no such file or folder"]);
     is_defended(&site, &mut daemon);
@@ -60,7 +67,7 @@ fn a_commit_without_any_file_prunes_nothing_and_is_still_defended() {
     let site = TestNamespace::new("empty-tree");
     let repo = Repo::new(&three());
     let mut daemon = site.daemon(repo.path());
-    site.await_data("c", "key", "one");
+    await_three(&site);
     repo.git(&["rm", "--quiet", "-r", "."]);
     repo.commit("Remove all");
     daemon.says(&["WARN", "no *.yaml"]);
@@ -75,7 +82,7 @@ fn a_branch_that_is_deleted_prunes_nothing_and_is_still_defended() {
     let repo = Repo::new(&three());
     repo.git(&["branch", "live"]);
     let mut daemon = site.daemon_with(repo.path(), &["--ref", "live"]);
-    site.await_data("c", "key", "one");
+    await_three(&site);
     repo.git(&["branch", "--quiet", "-D", "live"]);
     daemon.says(&["WARN", "live is gone"]);
     is_defended(&site, &mut daemon);
@@ -90,7 +97,7 @@ fn a_path_that_a_commit_removes_prunes_nothing_and_is_still_defended() {
     let repo = Repo::new(&three().map(|(name, text)| (format!("deploy/{name}"), text)));
     repo.change("README", "Not a manifest.\n");
     let mut daemon = site.daemon_with(repo.path(), &["--path", "deploy"]);
-    site.await_data("c", "key", "one");
+    await_three(&site);
     repo.git(&["mv", "deploy", "elsewhere"]);
     repo.commit("Move");
     daemon.says(&["WARN", "no folder deploy"]);
@@ -117,7 +124,7 @@ fn a_repository_that_is_not_there_at_the_start_is_waited_for_and_the_cluster_def
     let site = TestNamespace::new("missing-at-start");
     let repo = Repo::new(&three());
     let mut daemon = site.daemon(repo.path());
-    site.await_data("c", "key", "one");
+    await_three(&site);
     // The accepted revision is copied when nothing else is left to do.
     eventually("the revision is kept", DEFAULT_TIMEOUT, || {
         let kept = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
@@ -152,7 +159,7 @@ fn sources_of_a_file_that_cannot_be_read_do_not_hold_up_the_others() {
     let second = crate::support::source("one-of-two-later", &site.name, later.path(), "");
     let mut daemon = site.configured(&format!("{}\n---\n{second}", site.configuration(repo.path(), "")));
     daemon.says(&["WARN", "no such file or folder"]);
-    site.await_data("c", "key", "one");
+    await_three(&site);
     assert!(daemon.is_running());
     std::fs::rename(&away, later.path()).unwrap();
     site.await_data("d", "key", "one");

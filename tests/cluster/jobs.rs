@@ -23,8 +23,12 @@ spec:
     )
 }
 
+/// Waits until a Job has succeeded and its controller has written so for the last time.
 fn await_end(site: &TestNamespace<'_>, name: &str) {
-    until(&format!("{name} has ended"), || site.value("Job", name, "/status/succeeded") == json!(1));
+    until(&format!("{name} has ended"), || {
+        let status = site.value("Job", name, "/status");
+        status["succeeded"] == json!(1) && status["completionTime"].is_string()
+    });
 }
 
 fn uid(site: &TestNamespace<'_>, name: &str) -> String {

@@ -107,7 +107,7 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
     assert_eq!(site.data("env", "a"), "b");
     let conflict = "\"taken\" is already in use";
     let definition = format!("customresourcedefinition.apiextensions.k8s.io/gizmos.{}", group(&site));
-    site.apply(folder.path(), &["--wait=5s"]).ends(1).says(&[&definition, "is not healthy", conflict]);
+    site.apply(folder.path(), &["--wait=20s"]).ends(1).says(&[&definition, "is not healthy", conflict]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn waves_go_one_after_the_other_and_a_sick_one_holds_up_the_next() {
         ("d.yaml", sick),
     ]);
     let window = site.window();
-    let apply = site.apply(folder.path(), &["--wait=5s"]);
+    let apply = site.apply(folder.path(), &["--wait=20s"]);
     apply.says(&["configmap/third", "waiting", "wave 1 is not finished"]);
     assert!(site.has("ConfigMap", "second") && !site.has("ConfigMap", "third"));
     let names: Vec<String> = window.writes().into_iter().map(|event| event.name).collect();
@@ -247,6 +247,8 @@ fn two_versions_of_one_kind_are_watched_once() {
     }
     // Each further kind is a reason to look through all that are wanted.
     let watches = Requests::any().watches().path_suffix("/horizontalpodautoscalers");
+    // Objects may be there before what was listed is watched.
+    until("they are watched", || proxy.open(&watches) == 1);
     let counted = proxy.add(Rule::new(watches.clone(), Fault::Delay(Duration::ZERO, Duration::ZERO)));
     repo.change("env.yaml", &yaml::config_map("env", "a", "1"));
     site.await_data("env", "a", "1");

@@ -228,7 +228,9 @@ fn a_store_that_is_lost_is_rendered_anew() {
     let stores = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
     let stores: Vec<_> = stores.filter(|entry| entry.file_name() == "revisions.git").collect();
     assert_eq!(stores.len(), 1, "{stores:?}");
-    std::fs::remove_dir_all(stores[0].path()).unwrap();
+    // In one go, as the daemon may write there meanwhile.
+    let trash = tempfile::tempdir().unwrap();
+    std::fs::rename(stores[0].path(), trash.path().join("revisions.git")).unwrap();
     repo.change("two/map.yaml", &yaml::config_map("map", "key", "two"));
     site.await_data("two-map", "key", "two");
     // The other root was not touched, and its contents went with the store.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, TestNamespace, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, until, yaml};
 
 /// The ConfigMaps of the unit: their names alone are more than half of what its record may have.
 const CONFIGS: usize = 1_500;
@@ -25,8 +25,8 @@ fn a_unit_whose_record_is_too_large_is_refused_by_name_and_nothing_of_it_is_sent
     let repo = Repo::new(&unit("app:1", |_| "1"));
     repo.change("other.yaml", &yaml::config_map("other", "key", "1"));
     let mut daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s}"));
-    site.await_data("other", "key", "1");
-    site.await_rollout("web");
+    site.await_data_within(DEFAULT_TIMEOUT * 3, "other", "key", "1");
+    site.await_rollout_within(DEFAULT_TIMEOUT * 3, "web");
     site.await_free_budget();
     let (window, mark) = (site.window(), daemon.mark());
     for (file, text) in unit("app:2", |_| "2") {

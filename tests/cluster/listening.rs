@@ -334,7 +334,8 @@ fn it_answers_while_a_credential_plugin_is_waited_for() {
     assert_eq!(code(&ask(probes, "GET /readyz", here)), 503);
     let status = ask(port, "GET /v1/status", here);
     assert!(code(&status) == 503 && status.contains("the loop has not started yet"), "{status}");
-    let counted = ask(port, "GET /metrics", here);
-    assert!(counted.contains("the credential plugin of the kubeconfig"), "{counted}");
+    until("the plugin is waited for", || {
+        ask(port, "GET /metrics", here).contains("the credential plugin of the kubeconfig")
+    });
     assert_eq!(open.daemon.stop().code(), Some(0));
 }

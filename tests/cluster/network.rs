@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use controlplane::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, in_time, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, in_time, until, yaml,
+};
 
-/// The time after the end of an outage by which everything must be settled.
-const RETURN: Duration = Duration::from_secs(30);
+/// The time after the end of an outage by which everything must be settled, on a busy machine.
+const RETURN: Duration = Duration::from_secs(45);
 
 /// The duration of the outages.
 const OUTAGE_DURATION: Duration = Duration::from_millis(2500);
@@ -48,7 +50,9 @@ fn fixture(name: &str) -> NetworkFixture {
     let daemon = site.configured(&site.configuration(repo.path(), "api: {timeout: 2s}"));
     site.await_object("Service", "web");
     site.await_object("Secret", "key");
-    site.await_data("defended", "a", "1");
+    for name in ["follows", "defended"] {
+        site.await_data(name, "a", "1");
+    }
     let sent = site.window();
     NetworkFixture { site, repo, proxy, daemon, sent }
 }
@@ -133,11 +137,14 @@ fn a_server_that_asks_to_slow_down_is_given_the_time_that_it_asks_for() {
     // Writes about the source go elsewhere.
     let objects = writes().path_contains("/namespaces/net-429/configmaps/");
     let rule = fixture.proxy.add(Rule::new(objects, Fault::Replace(busy)));
+    let since = Instant::now();
     fixture.disturb();
+    until("a write is answered so", || fixture.proxy.hits(rule).fired > 0);
     thread::sleep(OUTAGE_DURATION);
     let hits = fixture.proxy.remove(rule);
-    // Two objects, each at 0 and 2 seconds.
-    assert!((1..=4).contains(&hits.fired), "{hits:?}");
+    // Two objects, each at 0 seconds and every 2 seconds after that.
+    let most = 2 * (1 + since.elapsed().as_secs() / 2);
+    assert!((1..=most).contains(&hits.fired), "{hits:?}, not up to {most}");
     let mut fixture = fixture;
     fixture.converges(Instant::now());
     fixture.sent.assert_no_deletes();
@@ -201,8 +208,9 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     fixture.site.api.merge(&fixture.site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
     let since = Instant::now();
     fixture.disturb();
-    fixture.site.await_data_within(Duration::from_secs(5), "follows", "a", "2");
-    fixture.site.await_data_within(Duration::from_secs(5), "defended", "a", "1");
+    // The one kind fails all the time.
+    fixture.site.await_data("follows", "a", "2");
+    fixture.site.await_data("defended", "a", "1");
     thread::sleep(OUTAGE_DURATION.saturating_sub(since.elapsed()));
     assert!(fixture.proxy.remove(list).fired + fixture.proxy.remove(one).fired <= MAX_CALM_CALLS);
     let back = Instant::now();
@@ -214,9 +222,9 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     fixture.sent.assert_no_deletes();
 }
 
-/// The time after a role was granted by which everything must be settled: with room below the
-/// promise.
-const GRANT: Duration = Duration::from_secs(20);
+/// The time after a role was granted by which everything must be settled: twice the longest pause
+/// between two tries.
+const GRANT: Duration = Duration::from_secs(30);
 
 /// The pause after the first try that the user was not allowed. It doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -313,7 +321,9 @@ fn what_the_user_may_read_and_not_write_is_tried_less_and_less_and_written_soon_
         for (number, pair) in tries.windows(2).enumerate() {
             // Up to a fifth less than the doubled pause, by chance.
             let least = FIRST_PAUSE.saturating_mul(1 << number).min(MAX_PAUSE).mul_f64(0.75);
-            let pause = pair[1].timestamp.duration_since(pair[0].reached).unsigned_abs();
+            // It is longer than the pause by the first request. The log notes an answer some moments
+            // after it was sent, so that counts from no known time.
+            let pause = pair[1].timestamp.duration_since(pair[0].timestamp).unsigned_abs();
             assert!(pause >= least, "{name}: {pause:?} after try {number}, not {least:?}");
         }
     }

@@ -79,10 +79,11 @@ fn a_daemon_set_goes_from_one_node_to_half_of_them_to_all() {
         let pods = site.api.list(&site.at("Pod", ""));
         pods.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect()
     };
-    until("it is ready", || {
+    until("it is promoted", || {
         let all = site.rhumb(&["rollout", "promote", "ds/agent"]).all();
-        all.contains("promoted") && overlay(&site) != json!("on-delete step=2")
+        all.contains("promoted") || overlay(&site) != json!("on-delete step=2")
     });
+    until("it goes on", || overlay(&site) != json!("on-delete step=2"));
     await_nodes(&site, "agent:2", &[1, 2, 3, 4]);
     let before = pods();
     until("it is let go", || overlay(&site) == Value::Null);
@@ -149,11 +150,11 @@ fn one_pass_takes_all_steps() {
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1, 50%\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
-    site.apply(repo.path(), &["--wait=1m"]).ends(0);
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
     await_nodes(&site, "agent:1", &[1, 2, 3]);
     await_ready(&site, 3);
     repo.change("agent.yaml", &agent(&site, "agent:2", words));
-    site.apply(repo.path(), &["--wait=1m"]).ends(0);
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
     assert_eq!(with(&site, "agent:2"), BTreeSet::from([1, 2, 3]));
     assert_eq!(overlay(&site), Value::Null);
     drop(nodes);

@@ -24,7 +24,7 @@ fn second(repo: &Repo) -> String {
 }
 
 fn daemon(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
-    site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 3s}"))
+    site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 20s}"))
 }
 
 #[track_caller]
@@ -477,6 +477,27 @@ pub(crate) fn grant(site: &TestNamespace<'_>, rules: &serde_json::Value) {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
     });
     site.api.create(&format!("{api}/clusterrolebindings"), "setup", &binding);
+    await_granted(site, &rules[0]);
+}
+
+/// Waits until the server, which hears of roles and bindings a moment later, grants the user of the
+/// place what a rule says.
+#[track_caller]
+fn await_granted(site: &TestNamespace<'_>, rule: &Value) {
+    let first = |key: &str| rule[key][0].as_str().unwrap_or_default();
+    let asked = json!({
+        "group": first("apiGroups"), "resource": first("resources"), "verb": first("verbs"),
+        "name": first("resourceNames"), "namespace": site.system(),
+    });
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": site.user, "resourceAttributes": asked},
+    });
+    eventually("what was granted counts", DEFAULT_TIMEOUT, || {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let status = site.api.create(path, "setup", &review)["status"].clone();
+        if status["allowed"] == json!(true) { Ok(()) } else { Err(status) }
+    });
 }
 
 /// Lets the user of the place give the orders of a source by the Role that docs/security.md prints,
@@ -498,6 +519,7 @@ pub(crate) fn grant_printed_role(site: &TestNamespace<'_>, source: &str) {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": site.user}],
     });
     site.api.create(&format!("{roles}/rolebindings"), "setup", &binding);
+    await_granted(site, &role["rules"][0]);
 }
 
 // A user who may give the orders of one source reaches no other one.

@@ -10,8 +10,11 @@ use serde_json::json;
 
 use crate::support::{DedicatedCluster, Repo, TestNamespace, eventually, yaml};
 
-/// The time after the server's return by which everything must be settled.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time after the server's return by which everything must be settled, on a busy machine.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// The time limit of an end on a busy machine. The server is away for longer.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A long outage: all backoffs have grown.
 const LONG_OUTAGE: Duration = Duration::from_mins(1);
@@ -89,7 +92,7 @@ fn an_api_server_that_is_away_for_a_minute() {
     // One that is asked to end meanwhile does, and one that is started meanwhile waits.
     let since = Instant::now();
     assert_eq!(stopped.stop().code(), Some(0));
-    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
+    assert!(since.elapsed() < END_TIMEOUT, "it took {:?}", since.elapsed());
     let mut early = late.daemon(repo.path());
     early.says(&["cannot be reached", "retry in"]);
     thread::sleep((LONG_OUTAGE / 2).saturating_sub(gone.elapsed()));

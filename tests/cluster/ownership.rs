@@ -117,8 +117,10 @@ fn the_label_of_another_inventory_does_not_keep_what_rhumb_wrote_from_being_repa
     let mut running = daemon(&site, &repo, "allowed");
     site.await_data("map", "a", "ours");
     let set = site.value("ConfigMap", "map", SET);
-    let is_back = || site.data("map", "a") == "ours" && site.value("ConfigMap", "map", SET) == set;
     let release = || site.value("ConfigMap", "map", "/metadata/annotations/rhumb.dev~1release");
+    let is_back = || {
+        site.data("map", "a") == "ours" && site.value("ConfigMap", "map", SET) == set && release().is_string()
+    };
     let unsealed = |release: Value| json!(release.as_str().unwrap().split_once(' ').unwrap().0);
     for release in [release(), unsealed(release()), Value::Null] {
         relabel(&site, &release);

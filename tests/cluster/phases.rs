@@ -27,7 +27,7 @@ impl<'a> PhaseFixture<'a> {
     fn start(site: &'a TestNamespace<'a>, repo: &Repo) -> Self {
         let runtime = tempfile::tempdir().unwrap();
         let file = runtime.path().join("rhumb.yaml");
-        let budget = "budget: {maxUnavailable: 100%, startsPerMinute: 1000, soak: 0s, deadline: 4s}";
+        let budget = "budget: {maxUnavailable: 100%, startsPerMinute: 1000, soak: 0s, deadline: 15s}";
         std::fs::write(&file, site.configuration(repo.path(), budget)).unwrap();
         let mut command = site.bare_command();
         command.arg("run").arg("--config").arg(file).env("RUNTIME_DIRECTORY", runtime.path());

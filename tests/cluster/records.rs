@@ -1,7 +1,5 @@
 //! rhumb's own records in its namespace, with foreign writes.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, ask, at, eventually, run, yaml};
@@ -203,7 +201,7 @@ fn what_another_source_says_and_cannot_be_read_is_reported_with_the_command_that
     let mut command = site.bare_command();
     command.args(["apply", folder, "-n", &site.name, "--source", "unread-peer-other"]);
     run(command).ends(0);
-    eventually("it is pruned", Duration::from_mins(2), || {
+    eventually("it is pruned", DEFAULT_TIMEOUT, || {
         if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }
     });
 }

@@ -132,7 +132,8 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
     }
     let since = Instant::now();
     assert_eq!(fixture.daemon.stop().code(), Some(0));
-    assert!(since.elapsed() < Duration::from_secs(4), "it took {:?}", since.elapsed());
+    // git would give up after 20 s.
+    assert!(since.elapsed() < Duration::from_secs(15), "it took {:?}", since.elapsed());
     eventually("git's processes are gone", DEFAULT_TIMEOUT, || match talking(&fixture.remote) {
         0 => Ok(()),
         some => Err(format!("{some} are there")),

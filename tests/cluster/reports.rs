@@ -389,10 +389,11 @@ fn a_status_without_a_daemon_names_the_command_that_ended_or_was_killed() {
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     let path = folder.path().to_str().unwrap();
     site.apply(folder.path(), &["--wait"]).ends(0);
-    folder.write("web.yaml", &yaml::deployment("web", 1, "nginx:broken"));
+    let stuck = "{controlplane/never-ready: \"true\"}";
+    folder.write("web.yaml", &yaml::workload("Deployment", "web", 1, "nginx:2", stuck));
     let mut pass = Daemon::start(site.command(&["apply", path, "--wait"]));
     let image = || site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
-    until("it rolls out", || image() == json!("nginx:broken"));
+    until("it rolls out", || image() == json!("nginx:2"));
     let killed = format!("claimed by source told-killed, process {} on ", pass.pid());
     pass.kill();
     let says = |texts: &[&str]| {

@@ -9,7 +9,7 @@ use crate::support::{
     AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml,
 };
 
-const SETTINGS: &str = "budget: {soak: 0s, deadline: 4s, maxUnavailable: 100%}";
+const SETTINGS: &str = "budget: {soak: 0s, deadline: 15s, maxUnavailable: 100%}";
 const HASH: &str = "/spec/template/metadata/annotations/rhumb.dev~1config-hash";
 const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 

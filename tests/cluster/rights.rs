@@ -102,12 +102,12 @@ fn a_source_without_secrets_rolls_beside_one_with_them() {
         [("web.yaml", web), ("key.yaml", yaml::secret("key", "token", key))]
     };
     let repo = Repo::new(&user("app:1", "one"));
-    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
     for (file, text) in user("app:2", "two") {
         repo.write(file, &text);
     }
     repo.commit("Change both");
-    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
     let budget = site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims");
     assert!(budget.as_str().unwrap().contains('~'), "nothing is sealed: {budget}");
 
@@ -122,7 +122,7 @@ fn a_source_without_secrets_rolls_beside_one_with_them() {
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
     until("all is granted", || rhumb(&["check"]).code == 0);
     let window = site.window();
-    rhumb(&["apply", "--wait=60s"]).ends(0);
+    rhumb(&["apply", "--wait=3m"]).ends(0);
     let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
 }

@@ -25,7 +25,7 @@ fn rolled(image: &str) -> [(&'static str, String); 2] {
 fn who_only_observes_may_only_look_and_writes_nothing() {
     let mut site = TestNamespace::new("rights-observed");
     let repo = Repo::new(&rolled("app:1"));
-    site.apply(repo.path(), &["--wait=60s"]).ends(0);
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
     let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
     site.api.delete(&budget);
     for (name, text) in rolled("app:2") {

@@ -81,7 +81,7 @@ fn a_broken_file_of_a_secret_shows_no_value_in_any_command() {
     repo.change("done.yaml", &yaml::config_map("done", "a", "b"));
     site.await_data("done", "a", "b");
     daemon.stop();
-    is_clean("run", &daemon.log());
+    is_clean("run", &daemon.full_log());
 }
 
 #[test]

@@ -465,11 +465,9 @@ fn a_second_signal_ends_it_at_once() {
     });
     daemon.signal("TERM");
     manager.hears(&["STOPPING=1"]);
-    let since = Instant::now();
     daemon.signal("TERM");
+    // After three seconds without the answer, the first one alone lets it end with 0.
     assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(130));
-    // Without the second it waits three seconds for the answer.
-    assert!(since.elapsed() < Duration::from_secs(2), "it took {:?}", since.elapsed());
     daemon.says(&["second signal: stopping at once"]);
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::{Daemon, Repo, Schema, TestNamespace, ask, try_to_ask, until, yaml};
 
 const BUDGET: &str =
-    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
+    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 10m}";
 
 /// A daemon with a runtime directory.
 struct ServingFixture {
@@ -112,7 +112,7 @@ fn what_went_back_is_shown_beside_what_git_asks_for() {
     let site = TestNamespace::new("serving-back");
     let web = |image: &str, never: &str| yaml::workload("Deployment", "web", 2, image, never);
     let repo = Repo::new(&[("web.yaml", web("app:1", "{}"))]);
-    let served = bounded(&site, &repo, &BUDGET.replace("deadline: 60s", "deadline: 3s"));
+    let served = bounded(&site, &repo, &BUDGET.replace("deadline: 10m", "deadline: 3s"));
     served.await_ready();
     until("all is settled", || served.get("/v1/status").1["sources"][0]["objects"] == json!({"Settled": 1}));
     repo.change("web.yaml", &web("app:2", "{controlplane/never-ready: \"true\"}"));
@@ -341,8 +341,7 @@ fn nothing_but_questions_is_answered() {
     assert!(refused);
     // It goes on answering, and ends with the daemon.
     check("GET", "/livez", 200);
-    served.daemon.signal("TERM");
-    assert!(served.daemon.ended(std::time::Duration::from_secs(5)).success());
+    assert!(served.daemon.stop().success());
     assert!(UnixStream::connect(served.socket()).is_err());
 }
 

@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 const BUDGET: &str =
-    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
+    "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 10m}";
 
 /// A daemon, and commands that ask it or the cluster.
 struct StatusFixture<'a> {

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::support::{Host, Repo, TestNamespace, until, yaml};
 
 /// Installs the packaged unit, with the folders of the package below `/run/host`.
@@ -45,9 +47,10 @@ fn the_packaged_unit_runs_under_systemd() {
     assert_eq!(host.output(&["stat", "--format", "%U", &memory]), "root");
 
     // The journal has a line to read, and fields to ask by.
+    let is_creation = |entry: &&Value| entry["ACTION"] == "create";
+    until("the journal has the creation", || host.journal().iter().any(|entry| is_creation(&entry)));
     let journal = host.journal();
-    let created = journal.iter().find(|entry| entry["ACTION"] == "create");
-    let created = created.unwrap_or_else(|| panic!("nothing was created: {journal:#?}"));
+    let created = journal.iter().find(is_creation).unwrap();
     assert_eq!((&created["OBJECT_KIND"], &created["REVISION"]), (&"ConfigMap".into(), &head.into()));
     assert!(created["MESSAGE"].as_str().is_some_and(|line| line.contains("/env source=")), "{created}");
     assert!(journal.iter().all(|entry| entry["_TRANSPORT"] != "stdout"), "lines beside: {journal:#?}");

@@ -26,13 +26,13 @@ fn each_wave_follows_when_the_one_before_is_healthy() {
             .collect::<Vec<_>>()
     };
     let folder = Folder::new(&files("app:1"));
-    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    site.apply(folder.path(), &["--wait=3m"]).ends(0);
     let window = site.window();
     for (file, text) in files("app:2") {
         folder.write(&file, &text);
     }
     let begun = Instant::now();
-    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    site.apply(folder.path(), &["--wait=3m"]).ends(0);
     let image = |name| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
     assert_eq!(names.map(image), ["app:2"; 3]);
     let written =
@@ -60,7 +60,7 @@ fn what_an_object_needs_comes_with_its_wave() {
         ("namespace.yaml", waved("v1\nkind: Namespace", "waits-needs-inner", 1, "")),
     ]);
     let window = site.window();
-    site.apply(folder.path(), &["--wait=60s"]).ends(0);
+    site.apply(folder.path(), &["--wait=3m"]).ends(0);
     let is_ours = |name: &str| ["waits-needs-inner", "reader", "reads"].contains(&name);
     let written = window.writes().into_iter().filter(|event| event.code < 300 && is_ours(&event.name));
     let mut written: Vec<String> = written.map(|event| event.name).collect();
@@ -97,7 +97,7 @@ fn a_pass_without_a_terminal_says_each_ten_seconds_what_it_waits_for() {
     let site = TestNamespace::new("waits-progress");
     let sick = yaml::workload("Deployment", "sick", 1, "app:1", "{controlplane/never-ready: \"true\"}");
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "b")), ("sick.yaml", sick)]);
-    let apply = site.apply(folder.path(), &["--wait=23s"]).ends(5);
+    let apply = site.apply(folder.path(), &["--wait=25s"]).ends(5);
     let lines: Vec<&str> = apply.stderr.lines().filter(|line| line.starts_with("progress: ")).collect();
     assert_eq!(lines.len(), 2, "{apply:#?}");
     for line in lines {

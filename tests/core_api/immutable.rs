@@ -34,7 +34,7 @@ async fn prepared(server: &Server, object: &Value, status: &Value) -> Value {
     if !status.is_null() {
         server.patch_status(object, status).await;
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while object["kind"] == "CustomResourceDefinition" && !health::of(&server.get(object).await).is_current()
     {
         assert!(Instant::now() < deadline, "{object} is not established");

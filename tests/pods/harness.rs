@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Long enough for two slow cores.
-pub(crate) const SLOW_TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const SLOW_TIMEOUT: Duration = Duration::from_mins(3);
 
 pub(crate) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 

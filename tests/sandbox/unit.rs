@@ -8,6 +8,7 @@ use rhumb::testing::input::sandbox::ENTRY_COMMAND;
 use crate::fixture::kustomize;
 use crate::host::Host;
 use crate::probe::{Link, probe};
+use crate::wait::{DEFAULT_TIMEOUT, eventually};
 
 /// Where the host has the programs.
 const PROGRAMS: &str = "/run/host/bin";
@@ -65,12 +66,6 @@ fn the_packaged_unit_lets_programs_be_sandboxed() {
     let Some(host) = Host::boot(install) else { return };
     host.output(&["systemctl", "start", "rhumb"]);
     assert_eq!(host.shows("Result"), "success", "{}", host.output(&["journalctl"]));
-    let said: Vec<String> = host
-        .journal()
-        .iter()
-        .filter(|entry| entry["_TRANSPORT"] == "stdout")
-        .filter_map(|entry| entry["MESSAGE"].as_str().map(str::to_owned))
-        .collect();
     let expected = [
         "  name: rendered-map",
         "read: Permission denied",
@@ -82,8 +77,18 @@ fn the_packaged_unit_lets_programs_be_sandboxed() {
         "thread: done",
         "socket-datagram: done",
     ];
-    for line in expected {
-        assert!(said.iter().any(|other| other == line), "{line} is missing in {said:#?}");
-    }
+    // The journal takes what was printed a moment later.
+    let said = eventually("the journal has all of it", DEFAULT_TIMEOUT, || {
+        let said: Vec<String> = host
+            .journal()
+            .iter()
+            .filter(|entry| entry["_TRANSPORT"] == "stdout")
+            .filter_map(|entry| entry["MESSAGE"].as_str().map(str::to_owned))
+            .collect();
+        match expected.iter().find(|line| !said.iter().any(|other| other == **line)) {
+            None => Ok(said),
+            Some(line) => Err(format!("{line} is missing in {said:#?}")),
+        }
+    });
     assert!(!said.iter().any(|line| line.contains("canary")), "{said:#?}");
 }

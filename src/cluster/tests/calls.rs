@@ -219,12 +219,12 @@ async fn silence_is_bounded_and_the_next_call_works() {
         let since = Instant::now();
         let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
         assert!(
-            matches!(error.fault(), ClusterFault::Timeout { after, .. } if *after == Duration::from_millis(500))
+            matches!(error.fault(), ClusterFault::Timeout { after, .. } if *after == Duration::from_secs(2))
         );
         let expected =
-            format!("ConfigMap shop/a: no answer from the API server at {} within 0.5 s", fake.address());
+            format!("ConfigMap shop/a: no answer from the API server at {} within 2 s", fake.address());
         assert_eq!(error.to_string(), expected);
-        assert!(since.elapsed() < Duration::from_secs(5));
+        assert!(since.elapsed() < Duration::from_secs(20));
     }
     assert!(fake.cluster.get(&config_maps(), &id("a")).await.unwrap().is_some());
 }
@@ -338,8 +338,9 @@ async fn the_rate_limit_holds_until_the_server_queues() {
 #[tokio::test]
 async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
     let narrow = Connection { concurrency: 3, ..Connection::default() };
-    let fake = FakeApiServer::start_with(narrow, WatchTimeouts::default(), |_, asked| {
-        let wait = if asked.method == "PATCH" { 600 } else { 0 };
+    let fake = FakeApiServer::start_with(narrow, WatchTimeouts::default(), |number, asked| {
+        // The first ones last until the read is over, also on a busy machine.
+        let wait = if number < 3 && asked.method == "PATCH" { 3_000 } else { 0 };
         ScriptedReply::Late(Duration::from_millis(wait), object("a").to_string())
     })
     .await;

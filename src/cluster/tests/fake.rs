@@ -65,7 +65,7 @@ impl FakeApiServer {
     pub(crate) async fn start(
         script: impl Fn(usize, &ReceivedCall) -> ScriptedReply + Send + Sync + 'static,
     ) -> Self {
-        let short = Connection { timeout: Duration::from_millis(500), ..Connection::default() };
+        let short = Connection { timeout: Duration::from_secs(2), ..Connection::default() };
         Self::start_with(short, WatchTimeouts::default(), script).await
     }
 

@@ -10,6 +10,9 @@ use crate::source::{ChangeHints, GitLocation, ResolvedLocation, Source, SourceSe
 
 const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The time in which the echoes of a change that was seen follow it.
+const ECHO_TIME: Duration = Duration::from_millis(250);
+
 /// Starts watching, and takes the hint that comes when the watch is set.
 async fn watch(location: ResolvedLocation) -> ChangeHints {
     let state = tempfile::tempdir().unwrap();
@@ -32,17 +35,23 @@ async fn wakes(hints: &ChangeHints, what: &str) {
 
 /// Checks that a change wakes nobody, once a later one in another folder has woken.
 async fn wakes_nobody(hints: &ChangeHints, what: &str) {
+    await_later_change().await;
+    let hint = tokio::time::timeout(ECHO_TIME, hints.next_hint()).await;
+    assert!(hint.is_err(), "a hint for {what}");
+}
+
+/// Changes another folder, and waits until that has woken. By then each change before it has, too.
+async fn await_later_change() {
     let other = tempfile::tempdir().unwrap();
     let beside = watch(ResolvedLocation::Directory(other.path().to_owned())).await;
     put(other.path(), &[("a.yaml", "1")]);
-    wakes(&beside, "the change after it").await;
-    let hint = tokio::time::timeout(Duration::ZERO, hints.next_hint()).await;
-    assert!(hint.is_err(), "a hint for {what}");
+    tokio::time::timeout(EVENT_TIMEOUT, beside.next_hint()).await.expect("the change after it wakes");
 }
 
 /// Takes the echoes of a change.
 async fn quiet(hints: &ChangeHints) {
-    while tokio::time::timeout(Duration::from_millis(250), hints.next_hint()).await.is_ok() {}
+    await_later_change().await;
+    while tokio::time::timeout(ECHO_TIME, hints.next_hint()).await.is_ok() {}
 }
 
 fn at(path: &Path) -> ResolvedLocation {

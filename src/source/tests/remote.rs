@@ -201,7 +201,7 @@ async fn a_silent_or_slow_server_meets_a_deadline_and_all_processes_end() {
         let (error, took, fixture) = after(manner, answer).await;
         assert!(matches!(error, SourceError::Silent { .. }), "{error}");
         assert_eq!(error.class(), ErrorClass::Transient);
-        assert!((answer..answer + Duration::from_secs(5)).contains(&took), "{took:?}");
+        assert!((answer..answer + Duration::from_secs(15)).contains(&took), "{took:?}");
         fixture.server.wait_idle();
         fixture.server.set(ServerBehaviour::git());
         assert!(fixture.open().observe().await.is_ok(), "recovers by itself");
@@ -313,7 +313,7 @@ async fn a_server_that_is_down_is_unreachable() {
     let error = loop {
         match source.observe().await {
             Err(error @ SourceError::Unreachable { .. }) => break error,
-            other => assert!(start.elapsed() < Duration::from_secs(10), "{other:?}"),
+            other => assert!(start.elapsed() < Duration::from_mins(1), "{other:?}"),
         }
     };
     assert!(error.to_string().contains("not reachable"), "{error}");
@@ -481,13 +481,13 @@ async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_fro
 async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
     let (fixture, _) = RemoteFixture::new(&[("a.yaml", "1")]);
     let nobody = Revision::new(&"f".repeat(40));
-    let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(2));
+    let mut source = fixture.open_with(|_, settings| settings.fetch = Duration::from_secs(6));
     source.observe().await.unwrap();
     // The end of the server's own history is the end of nothing: it is asked for more, and for all.
     fixture.repo.commit(&[("a.yaml", "2")]);
     fs::write(fixture.repo.path().join(".git/shallow"), format!("{}\n", fixture.repo.head())).unwrap();
     source.observe().await.unwrap();
-    fixture.server.set(ServerBehaviour::Late(Duration::from_millis(600)));
+    fixture.server.set(ServerBehaviour::Late(Duration::from_millis(1_800)));
     let start = Instant::now();
     let given_up = source.fetch_revision(&nobody).await;
     assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());

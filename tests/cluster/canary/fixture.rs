@@ -43,7 +43,7 @@ impl<'a> CanaryFixture<'a> {
         let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml");
         cluster.kubectl(&["apply", "--server-side", "-f", definition.to_str().unwrap()]).unwrap();
         cluster
-            .kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=30s"])
+            .kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=3m"])
             .unwrap();
         let site = TestNamespace::on(cluster, "canary");
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});

@@ -289,6 +289,6 @@ fn whoever_writes_a_secret_instead_of_its_file_does_not_read_it_in_the_log() {
     }
     daemon.says(&["the channel of", "again in"]);
     daemon.stop();
-    wrong.places.add("the log", daemon.log());
+    wrong.places.add("the log", daemon.full_log());
     wrong.places.show_none_of(&wrong.canaries);
 }

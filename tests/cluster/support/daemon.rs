@@ -119,7 +119,7 @@ impl Daemon {
     #[track_caller]
     pub(crate) fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");
-        self.ended(Duration::from_secs(20))
+        self.ended(Duration::from_mins(1))
     }
 
     /// Returns the state of its process, at last `Z`, and the processor time that it has taken.
