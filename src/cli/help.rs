@@ -184,7 +184,7 @@ Examples:
   rhumb rollout pause shop --reason 'release freeze'
 
 Exit codes: 0 done, 1 nothing to do, 2 wrong usage or no such object, 3 not reachable or
-not allowed, 5 not acknowledged within 5 s. `rhumb rollout status --help` has its own.";
+not allowed, 5 not acknowledged within 10 s. `rhumb rollout status --help` has its own.";
 
 pub(super) const STATUS: &str = "\
 Reads only the cluster: progress in the words of `kubectl rollout status`, and what the rollout

@@ -16,8 +16,8 @@ use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
 
-/// The time limit for an acknowledgement.
-const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for an acknowledgement: a busy daemon or API server may need some seconds.
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which the inventory is read meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -304,7 +304,7 @@ async fn wait_for_acknowledgement(
             return Ok(if is_idle(&outcome) { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
-            let message = format!("it is {subject_text}, but rhumb has not acknowledged it within 5 s");
+            let message = format!("it is {subject_text}, but rhumb has not acknowledged it within 10 s");
             let hint = "it is read as soon as `rhumb run` follows the source, and answered with what came of it; see whether that runs";
             let unwritable =
                 UnreadableRecords::find(&inventory, &session.inventory_namespace, source).unwritable;

@@ -245,7 +245,7 @@ fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
     at_rest(&site, "nginx:2");
     site.await_empty_queue();
     running.stop();
-    let expected = "rhumb has not acknowledged it within 5 s";
+    let expected = "rhumb has not acknowledged it within 10 s";
     site.rhumb(&["rollout", "undo", "deploy/web"]).ends(5).says(&[expected]);
     site.rhumb(&["rollout", "status", "deploy/web"]).ends(0).says(&["successfully rolled out"]);
     site.rhumb(&["rollout", "status"]).ends(0).says(&["no workload is being rolled out"]);
