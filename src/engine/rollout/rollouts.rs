@@ -326,6 +326,7 @@ impl Engine {
             reserved,
             holder_exited: false,
             recreates: false,
+            recreation_deadline: None,
         }
     }
 
