@@ -10,13 +10,29 @@ use super::fault::ConfigFault;
 use super::notify::SOURCE_PLACEHOLDER;
 use super::prefix::PrefixAddress;
 use super::tree::ConfigNodeMark;
-use super::{Config, Forge, NotifiedSources, NotifyConfig, Recipient, SourceConfig, SourceLocation};
+use super::{
+    Config, DnsLabel, Forge, NotifiedSources, NotifyConfig, Recipient, SourceConfig, SourceLocation,
+};
 
-const CONTEXT_HINT: &str =
-    "put {source} into it, for example staging/{source}, or name one source under `sources`";
+const CONTEXT_HINT: &str = "put {source} into it, for example staging/{source}, or name one source under `sources`, \
+                            and let no two contexts begin and end alike";
 
 /// The prefixes of a host that serves an API or ssh beside the web pages of a forge.
 const SERVICE_HOST_PREFIXES: [&str; 3] = ["api.", "ssh.", "altssh."];
+
+/// The name of a status on a repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StatusName {
+    server: String,
+    repository: String,
+    context: String,
+}
+
+impl StatusName {
+    fn is_beside(&self, other: &Self) -> bool {
+        (&self.server, &self.repository) == (&other.server, &other.repository)
+    }
+}
 
 /// Returns the faults of contexts that two sources would share on one repository.
 pub(super) fn context_faults(
@@ -24,41 +40,106 @@ pub(super) fn context_faults(
     sources: &[SourceConfig],
     customs: ClusterSources,
 ) -> Vec<ConfigFault> {
-    let mut shown: BTreeMap<(String, String, String), &str> = BTreeMap::new();
+    let mut shown: BTreeMap<StatusName, &str> = BTreeMap::new();
     let mut faults = Vec::new();
     for (mark, entry) in entries {
-        let Recipient::Forge { url, repository, context, .. } = &entry.to else { continue };
-        let fault = |message: String| {
-            ConfigFault::new("config-notify-context", message).with_mark(*mark).hint(CONTEXT_HINT)
-        };
-        let is_fixed = !context.contains(SOURCE_PLACEHOLDER);
-        if is_fixed && entry.sources == NotifiedSources::All && customs == ClusterSources::Followed {
-            let message = format!(
-                "the `context` `{context}` at {repository} is the same for all sources of the cluster, \
-                 which would overwrite each other's status"
-            );
-            faults.push(fault(message));
-            continue;
-        }
-        let server = url.trim_end_matches('/').to_ascii_lowercase();
+        let Some(template) = status_template(entry) else { continue };
         for source in notified_sources(entry, sources) {
-            let key = (
-                server.clone(),
-                repository.to_ascii_lowercase(),
-                context.replace(SOURCE_PLACEHOLDER, source),
-            );
-            let first = *shown.entry(key).or_insert(source);
+            let context = template.context.replace(SOURCE_PLACEHOLDER, source);
+            let first = *shown.entry(StatusName { context, ..template.clone() }).or_insert(source);
             if first != source {
                 let message = format!(
-                    "the sources `{first}` and `{source}` have the same `context` at {repository}, and would \
-                     overwrite each other's status"
+                    "the sources `{first}` and `{source}` have the same `context` at {}, and would overwrite \
+                     each other's status",
+                    template.repository
                 );
-                faults.push(fault(message));
+                faults.push(context_fault(*mark, message));
                 break;
             }
         }
     }
+    if customs == ClusterSources::Followed {
+        let open = entries.iter().filter(|(_, entry)| entry.sources == NotifiedSources::All);
+        let open: Vec<_> = open.filter_map(|(mark, entry)| Some((*mark, status_template(entry)?))).collect();
+        for (number, (mark, template)) in open.iter().enumerate() {
+            let earlier = open.iter().take(number).map(|(_, earlier)| earlier);
+            let message = cluster_source_fault(template, &shown, sources, earlier);
+            faults.extend(message.map(|message| context_fault(*mark, message)));
+        }
+    }
     faults
+}
+
+/// Returns why a source of the cluster could get the status of another source by this context:
+/// its name is chosen by somebody who may know the contexts.
+fn cluster_source_fault<'a>(
+    template: &StatusName,
+    shown: &BTreeMap<StatusName, &str>,
+    sources: &[SourceConfig],
+    mut earlier: impl Iterator<Item = &'a StatusName>,
+) -> Option<String> {
+    let StatusName { repository, context, .. } = template;
+    if !context.contains(SOURCE_PLACEHOLDER) {
+        return Some(format!(
+            "the `context` `{context}` at {repository} is the same for all sources of the cluster, which would \
+             overwrite each other's status"
+        ));
+    }
+    let is_of_file = |name: &str| sources.iter().any(|source| source.name == name);
+    let taken = shown.iter().filter(|(name, _)| name.is_beside(template)).find_map(|(name, source)| {
+        let other = named_source(context, &name.context)?;
+        (other != *source && !is_of_file(other)).then_some((other, *source))
+    });
+    if let Some((other, source)) = taken {
+        return Some(format!(
+            "by the `context` `{context}` at {repository}, a source `{other}` of the cluster would overwrite the \
+             status of the source `{source}`"
+        ));
+    }
+    let same = earlier.find(|earlier| earlier.is_beside(template) && may_meet(&earlier.context, context))?;
+    Some(format!(
+        "by the `context` `{context}` at {repository} and by `{}`, two sources of the cluster would overwrite each \
+         other's status",
+        same.context
+    ))
+}
+
+fn context_fault(mark: ConfigNodeMark, message: String) -> ConfigFault {
+    ConfigFault::new("config-notify-context", message).with_mark(mark).hint(CONTEXT_HINT)
+}
+
+/// Returns the name of the statuses of an entry, with the placeholder in it; none where it sets
+/// none.
+fn status_template(entry: &NotifyConfig) -> Option<StatusName> {
+    let Recipient::Forge { url, repository, context, .. } = &entry.to else { return None };
+    Some(StatusName {
+        server: url.trim_end_matches('/').to_ascii_lowercase(),
+        repository: repository.to_ascii_lowercase(),
+        context: context.clone(),
+    })
+}
+
+/// Returns the source that gets this context by a template; none where no source does.
+fn named_source<'t>(template: &str, context: &'t str) -> Option<&'t str> {
+    let (before, _) = template.split_once(SOURCE_PLACEHOLDER)?;
+    let count = template.matches(SOURCE_PLACEHOLDER).count();
+    let rest = context.len().checked_sub(template.len() - count * SOURCE_PLACEHOLDER.len())?;
+    let name = context.get(before.len()..before.len() + rest / count)?;
+    let is_name = name.parse::<DnsLabel>().is_ok();
+    (is_name && template.replace(SOURCE_PLACEHOLDER, name) == context).then_some(name)
+}
+
+/// Returns whether two templates may give two sources one context: their beginnings go together, and
+/// so do their ends.
+fn may_meet(one: &str, other: &str) -> bool {
+    let ends = |template: &str| {
+        let begin = template.split(SOURCE_PLACEHOLDER).next().unwrap_or_default().to_owned();
+        (begin, template.rsplit(SOURCE_PLACEHOLDER).next().unwrap_or_default().to_owned())
+    };
+    let ((begin, end), (other_begin, other_end)) = (ends(one), ends(other));
+    one != other
+        && (begin.starts_with(&other_begin) || other_begin.starts_with(&begin))
+        && (end.ends_with(&other_end) || other_end.ends_with(&end))
 }
 
 /// Indicates whether sources of the cluster are followed beside those of the file.

@@ -106,8 +106,8 @@ fn no_two_sources_have_one_status() {
         });
         assert_eq!(shown.as_deref(), expected, "{keys}");
     }
-    const HINT: &str =
-        "put {source} into it, for example staging/{source}, or name one source under `sources`";
+    const HINT: &str = "put {source} into it, for example staging/{source}, or name one source under `sources`, and let no two \
+         contexts begin and end alike";
     let shared = |line: u32, first: &str, second: &str| {
         format!(
             "{line}: the sources `{first}` and `{second}` have the same `context` at acme/shop, and would overwrite \
@@ -136,6 +136,42 @@ fn no_two_sources_have_one_status() {
     check(&format!("customSources: any\n{fixed}"), &[SHOP], Some(message));
     let named = keys(&[entry("deploy", "  sources: [team-in-cluster]\n")]);
     check(&format!("customSources: any\n{named}"), &[SHOP], None);
+}
+
+/// Whoever may create a Source in the cluster chooses its name.
+#[test]
+fn no_name_of_a_source_in_the_cluster_leads_to_the_status_of_another() {
+    #[track_caller]
+    fn check(contexts: &[(&str, Option<&str>)], expected: Option<&str>) {
+        let entry = |(context, source): &(&str, Option<&str>)| {
+            let sources = source.map(|source| format!("  sources: [{source}]\n")).unwrap_or_default();
+            format!("- gitlab: {{repository: acme/shop, token: t, context: '{context}'}}\n{sources}")
+        };
+        let entries: String = contexts.iter().map(entry).collect();
+        let text = file(&format!("customSources: any\nnotify:\n{entries}"), &[SITE]);
+        let found = read("rhumb.yaml", &text, &environment());
+        let shown = found.err().map(|found| {
+            let [fault] = &found[..] else { panic!("{contexts:?}: {found:?}") };
+            fault.message.clone()
+        });
+        assert_eq!(shown.as_deref(), expected, "{contexts:?}");
+    }
+    let taken = "by the `context` `rhumb/{source}` at acme/shop, a source `prod` of the cluster would overwrite the \
+                 status of the source `site`";
+    check(&[("rhumb/prod", Some("site")), ("rhumb/{source}", None)], Some(taken));
+    check(&[("rhumb/{source}", None), ("rhumb/prod", Some("site"))], Some(taken));
+    let twice = "by the `context` `{source}/{source}` at acme/shop, a source `prod` of the cluster would overwrite \
+                 the status of the source `site`";
+    check(&[("prod/prod", Some("site")), ("{source}/{source}", None)], Some(twice));
+    let met = "by the `context` `rhumb/eu-{source}` at acme/shop and by `rhumb/{source}`, two sources of the cluster \
+               would overwrite each other's status";
+    check(&[("rhumb/{source}", None), ("rhumb/eu-{source}", None)], Some(met));
+    // No source has such a name.
+    check(&[("rhumb/the prod", Some("site")), ("rhumb/{source}", None)], None);
+    check(&[("prod/test", Some("site")), ("{source}/{source}", None)], None);
+    check(&[("deploy", Some("site")), ("rhumb/{source}", None)], None);
+    check(&[("eu/{source}", None), ("rhumb/{source}", None)], None);
+    check(&[("rhumb/{source}", None), ("rhumb/{source}", None)], None);
 }
 
 #[test]
