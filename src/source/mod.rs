@@ -59,6 +59,7 @@ mod repository_references;
 mod revision_tree;
 mod settings;
 mod settling;
+mod short_name;
 mod signature_report;
 mod snapshot;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]
