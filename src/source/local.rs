@@ -80,6 +80,7 @@ impl LocalReference {
         let FoundTarget { folders, target, full_name } =
             self.find_target().await.map_err(|error| match error {
                 SourceError::NoReference { shown_location, reference } if known.is_some() => {
+                    let reference = reference.trim_start_matches("refs/heads/").to_owned();
                     SourceError::Gone { shown_location, reference }
                 }
                 error => error,
