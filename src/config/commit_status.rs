@@ -70,8 +70,8 @@ pub(super) fn context_faults(
     faults
 }
 
-/// Returns why a source of the cluster could get the status of another source by this context:
-/// its name is chosen by somebody who may know the contexts.
+/// Returns why a source of the cluster could get the status of another source by this context.
+/// Somebody who creates one chooses its name, and may know the contexts.
 fn cluster_source_fault<'a>(
     template: &StatusName,
     shown: &BTreeMap<StatusName, &str>,
@@ -96,7 +96,7 @@ fn cluster_source_fault<'a>(
              status of the source `{source}`"
         ));
     }
-    let same = earlier.find(|earlier| earlier.is_beside(template) && may_meet(&earlier.context, context))?;
+    let same = earlier.find(|earlier| earlier.is_beside(template) && can_meet(&earlier.context, context))?;
     Some(format!(
         "by the `context` `{context}` at {repository} and by `{}`, two sources of the cluster would overwrite each \
          other's status",
@@ -129,9 +129,9 @@ fn named_source<'t>(template: &str, context: &'t str) -> Option<&'t str> {
     (is_name && template.replace(SOURCE_PLACEHOLDER, name) == context).then_some(name)
 }
 
-/// Returns whether two templates may give two sources one context: their beginnings go together, and
-/// so do their ends.
-fn may_meet(one: &str, other: &str) -> bool {
+/// Returns whether two templates may give two sources one context: their beginnings go together,
+/// and so do their ends.
+fn can_meet(one: &str, other: &str) -> bool {
     let ends = |template: &str| {
         let begin = template.split(SOURCE_PLACEHOLDER).next().unwrap_or_default().to_owned();
         (begin, template.rsplit(SOURCE_PLACEHOLDER).next().unwrap_or_default().to_owned())
@@ -241,8 +241,8 @@ impl Config {
 }
 
 impl Recipient {
-    /// Returns whether it is notified of a source at this location without being told so by name: a
-    /// forge only where the source follows the repository.
+    /// Returns whether it is notified of a source at this location that its entry does not name. A
+    /// forge is notified only where the source follows the repository.
     fn is_for(&self, location: &SourceLocation) -> bool {
         let Self::Forge { forge, url, repository, .. } = self else { return true };
         let SourceLocation::Git { url: followed, .. } = location else { return false };

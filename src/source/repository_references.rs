@@ -47,11 +47,11 @@ enum ReferenceValue {
 }
 
 impl RepositoryFolders {
-    /// Finds what a name means: a commit by its whole id, else a branch, else a tag, else a remote
-    /// branch, else a commit by a part of its id.
+    /// Finds what a name means: a branch, else a tag, else a remote branch, else a commit by a part
+    /// of its id. A whole id means the commit, whatever branch is called like it.
     pub(super) fn find_target(&self, name: Option<&str>) -> Result<NamedTarget, FollowedRepositoryError> {
         let Some(name) = name.filter(|name| *name != "HEAD") else { return self.head_target() };
-        // Whoever may push a branch of that name does not replace the commit.
+        // A branch that somebody pushes with that name does not replace the commit.
         if is_whole_id(name) {
             return Ok(NamedTarget::Prefix(name.to_ascii_lowercase()));
         }

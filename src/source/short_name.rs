@@ -1,6 +1,6 @@
 //! Short names of references: a branch and a tag may have the same one.
 //!
-//! Whoever may push a branch of any name is often not who may move a tag, and the other way round.
+//! Somebody who may push a branch of any name often may not move a tag, and the other way round.
 //! So a name keeps the meaning by which a revision came into force first.
 
 use std::sync::OnceLock;

@@ -93,7 +93,7 @@ fn a_repository_shows_the_sources_that_are_named_or_follow_it() {
     check("{slack: {urlFile: u}}", NotifiedSources::All);
 }
 
-/// The later status of one commit would hide the earlier one of another source.
+// The later status of one commit would hide the earlier one of another source.
 #[test]
 fn no_two_sources_have_one_status() {
     #[track_caller]
@@ -138,7 +138,7 @@ fn no_two_sources_have_one_status() {
     check(&format!("customSources: any\n{named}"), &[SHOP], None);
 }
 
-/// Whoever may create a Source in the cluster chooses its name.
+// Somebody who may create a Source in the cluster chooses its name.
 #[test]
 fn no_name_of_a_source_in_the_cluster_leads_to_the_status_of_another() {
     #[track_caller]

@@ -65,8 +65,8 @@ pub(in crate::engine) enum UnjudgedFailure {
 }
 
 impl RolloutTracking {
-    /// Forgets an unjudged failure, as the rollout goes on. It takes its slot again, whatever others
-    /// have begun: its pods are being replaced.
+    /// Forgets an unjudged failure, as the rollout goes on. It takes its slot again, also beyond the
+    /// budget: its pods are being replaced.
     fn end_unjudged_failure(&mut self) {
         if std::mem::replace(&mut self.unjudged, UnjudgedFailure::None) == UnjudgedFailure::SlotReturned {
             self.slot = BudgetSlot::Taken;
@@ -225,10 +225,10 @@ impl Engine {
     }
 
     /// Evaluates a rollout that fails. The verdict waits for what says whether the workload goes
-    /// back, as a new process may see the pods first. Without that its failure would reject nothing.
+    /// back, as a new process may see the pods first. Without that it would reject nothing.
     ///
     /// Nobody can say how long that takes. So the rollout gives its slot back in time, as the claim
-    /// of a process that is gone does. Whatever is to replace its pods then asks for a slot anew.
+    /// of a process that is gone does. The write that replaces its pods then asks for a slot anew.
     fn evaluate_failure(
         &self,
         id: &ObjectId,

@@ -40,8 +40,8 @@ impl Engine {
             && self.wanting_source(id).is_some()
     }
 
-    /// Returns a claim that says that its workload is deleted and created again, and for how long that
-    /// is waited for.
+    /// Returns a claim that says that its workload is deleted and created again, and for how long
+    /// that is waited for.
     pub(in crate::engine) fn recreating_claim(&self, id: &ObjectId, claim: RolloutClaim) -> RolloutClaim {
         let deadline = u32::try_from(self.progress_timeout(id).as_secs()).unwrap_or(u32::MAX);
         RolloutClaim { recreates: true, recreation_deadline: Some(deadline), ..claim }

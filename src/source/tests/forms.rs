@@ -121,7 +121,7 @@ async fn names_that_could_mean_something_else() {
     refuses(named("deadbee"), "no branch, tag or commit deadbee").await;
 }
 
-// Whoever may push a branch of any name may not move the tag.
+// Somebody who may push a branch of any name may not move the tag.
 #[tokio::test]
 async fn a_short_name_keeps_the_meaning_by_which_it_was_followed() {
     let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
