@@ -137,7 +137,7 @@ fn hand_out(
 }
 
 fn notification_for(recipient: &NotifyConfig, event: &EventRecord) -> Option<Notification> {
-    let of_source = recipient.sources.is_empty() || recipient.sources.contains(&event.source);
+    let of_source = recipient.sources.contains(&event.source);
     let occasion = notification::occasion(event.reason).filter(|occasion| recipient.on.contains(occasion))?;
     of_source.then(|| notification(&recipient.to, occasion, event)).flatten()
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::{Forge, NotificationEvent, Recipient, UrlSource};
+use crate::config::{Forge, NotificationEvent, NotifiedSources, Recipient, UrlSource};
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{EventDraft, EventReason};
 
@@ -249,7 +249,7 @@ async fn what_happens_is_brought_with_its_token() {
     let file = secret(&dir, SECRET);
     let recipients = [Forge::GitHub, Forge::Gitea, Forge::GitLab].map(|kind| NotifyConfig {
         to: forge(kind, &server.url(), &file),
-        sources: vec!["shop".to_owned()],
+        sources: NotifiedSources::Named(vec!["shop".to_owned()]),
         on: all(),
     });
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
@@ -295,7 +295,7 @@ async fn who_stays_keeps_what_waits_for_it() {
     let (staying, new) = (ScriptedServer::start(&[503]).await, ScriptedServer::start(&[]).await);
     let to = |server: &ScriptedServer, on: &[NotificationEvent]| NotifyConfig {
         to: Recipient::Webhook { url: UrlSource::Url(server.url()), token: None },
-        sources: Vec::new(),
+        sources: NotifiedSources::All,
         on: on.iter().copied().collect(),
     };
     let (recipients, current) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
@@ -361,7 +361,7 @@ async fn only_what_is_asked_for_is_sent() {
     let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
     let recipient = |source: &str, on: &[NotificationEvent]| NotifyConfig {
         to: to.clone(),
-        sources: vec![source.to_owned()],
+        sources: NotifiedSources::Named(vec![source.to_owned()]),
         on: on.iter().copied().collect(),
     };
     let recipients =
@@ -388,7 +388,7 @@ async fn a_server_in_trouble_is_tried_again_and_one_that_refuses_is_not() {
     let server = ScriptedServer::start(&[503, 429, 401, 200, 404, 200]).await;
     let dir = TempDir::new().unwrap();
     let to = Recipient::Slack { url: secret(&dir, &format!("{}/services/{SECRET}", server.url())) };
-    let recipients = vec![NotifyConfig { to, sources: Vec::new(), on: all() }];
+    let recipients = vec![NotifyConfig { to, sources: NotifiedSources::All, on: all() }];
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let rests = [Duration::from_millis(1); 5];
     let announcing = announcing(recipients, &recorder, &rests);
@@ -453,7 +453,7 @@ async fn others_are_notified_after_a_new_configuration() {
     let (before, after) = (ScriptedServer::start(&[]).await, ScriptedServer::start(&[]).await);
     let to = |server: &ScriptedServer| NotifyConfig {
         to: Recipient::Webhook { url: UrlSource::Url(server.url()), token: None },
-        sources: Vec::new(),
+        sources: NotifiedSources::All,
         on: all(),
     };
     let (recipients, current) = watch::channel(vec![to(&before)]);
@@ -480,7 +480,11 @@ async fn others_are_notified_after_a_new_configuration() {
 async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
     let (server, dir) = (ScriptedServer::start(&[503]).await, TempDir::new().unwrap());
     let to = forge(Forge::GitHub, &server.url(), &secret(&dir, SECRET));
-    let only = |on: NotificationEvent| NotifyConfig { to: to.clone(), sources: Vec::new(), on: [on].into() };
+    let only = |on: NotificationEvent| NotifyConfig {
+        to: to.clone(),
+        sources: NotifiedSources::All,
+        on: [on].into(),
+    };
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let entries = vec![
         only(NotificationEvent::Failed),
@@ -506,7 +510,7 @@ async fn two_entries_for_one_repository_keep_the_order_of_its_statuses() {
 /// Returns a webhook at a server that is notified of everything.
 fn webhook(server: &ScriptedServer) -> NotifyConfig {
     let to = Recipient::Webhook { url: UrlSource::Url(server.url()), token: None };
-    NotifyConfig { to, sources: Vec::new(), on: all() }
+    NotifyConfig { to, sources: NotifiedSources::All, on: all() }
 }
 
 /// Waits until somebody listens.

@@ -236,8 +236,8 @@ fn check_notifications(config: &Config, report: &mut CheckReport) {
             report.add(CheckLevel::Missing, why);
         }
     }
-    for uncommitted in config.directory_status_errors() {
-        report.add(CheckLevel::Warning, uncommitted.to_string());
+    for unseen in config.commit_status_errors() {
+        report.add(CheckLevel::Warning, unseen.to_string());
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::{
     FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig, SourceLocation,
 };
 use crate::daemon;
-use crate::input::charts::{ChartFetcher, FetchEnvironment, PASSED_VARIABLES};
+use crate::input::charts::{ChartFetcher, FetchEnvironment, PASSED_VARIABLES, UnlockedCharts};
 use crate::input::helm::{GeneratedPolicy, SchemaUse, UnnamedNamespace};
 use crate::input::{
     Decrypter, HelmReleaseSettings, PinPolicy, ReadFolder, RenderHost, RootLocks, SourceRenderer,
@@ -68,18 +68,14 @@ impl SourceRendering {
             },
             schemas: if skip_schema_validation { SchemaUse::Skip } else { SchemaUse::Validate },
         };
-        let charts = chart_fetcher(&config.fetch, Some(&config.name));
-        let charts = if matches!(config.location, SourceLocation::Git { verify: Some(_), .. }) {
-            charts.with_locked_charts_alone()
-        } else {
-            charts
-        };
+        let unlocked = UnlockedCharts::of(&config.location);
+        let charts = chart_fetcher(&config.fetch, unlocked, Some(&config.name));
         Self::new(config.render, &config.renderers, decrypter, releases, variables, charts)
     }
 
     /// Returns the one for a file or folder that is read in the usual way.
     pub(super) fn automatic(path: &Path, renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
-        Self::by_fetcher(path, renderers, chart_fetcher(fetch, None))
+        Self::by_fetcher(path, renderers, chart_fetcher(fetch, UnlockedCharts::Fetched, None))
     }
 
     /// Returns the one for the locks of what is on disk, by the configuration of sources that
@@ -90,7 +86,7 @@ impl SourceRendering {
         Self::by_fetcher(
             Path::new(""),
             renderers,
-            chart_fetcher(&fetch, None).with_first_digests_of(stores.into_iter()),
+            chart_fetcher(&fetch, UnlockedCharts::Fetched, None).with_first_digests_of(stores.into_iter()),
         )
     }
 
@@ -215,8 +211,8 @@ fn folder_name(folder: &Path) -> Option<String> {
 
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
-fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
-    ChartFetcher::new(config.clone(), chart_folder(source), fetch_environment())
+fn chart_fetcher(config: &FetchConfig, unlocked: UnlockedCharts, source: Option<&str>) -> ChartFetcher {
+    ChartFetcher::new(config.clone(), unlocked, chart_folder(source), fetch_environment())
 }
 
 /// Returns the folder of the archives of a source, or of commands. Where nothing names one, each

@@ -298,13 +298,14 @@ impl Daemon<'_> {
         let reconciler = reconciler.with_summary(summary).with_recorder(self.recorder.clone());
         let reconciler = reconciler.with_metrics(self.metrics.clone()).with_retired_sources(&served.retired);
         let reconciler = reconciler.with_end_token(self.signals.stop().clone());
+        let recipients = served.config.recipients();
         let are_others = self.recipients.send_if_modified(|known| {
-            let changed = *known != config.notify;
-            known.clone_from(&config.notify);
+            let changed = *known != recipients;
+            *known = recipients;
             changed
         });
         if are_others {
-            config.directory_status_errors().iter().for_each(|uncommitted| tracing::warn!("{uncommitted}"));
+            config.commit_status_errors().iter().for_each(|unseen| tracing::warn!("{unseen}"));
         }
         self.running.send_replace(Some(reconciler.query_sender()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::commit_status::{ClusterSources, context_faults};
 use super::fault::{ConfigFault, suggestion};
+use super::notify::entry_mark;
 use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, ConfigNode, ConfigNodeMark};
 use super::{
@@ -38,6 +40,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
     for mut document in documents {
         reading.take(&mut document, &mut findings.faults);
     }
+    findings.faults.extend(reading.context_faults());
     if findings.faults.is_empty() && reading.sources.is_empty() && !reading.has_custom_sources() {
         let fault = ConfigFault::new("config-no-source", "the file names no source");
         findings
@@ -51,7 +54,8 @@ struct ConfigFileReader<'a> {
     environment: &'a Environment,
     /// The position and contents of the first `Configuration`, if it could be read.
     configuration: Option<(ConfigNodeMark, Option<ConfigurationDocument>)>,
-    notify: Vec<NotifyConfig>,
+    /// The recipients, each with the place of its entry.
+    notify: Vec<(ConfigNodeMark, NotifyConfig)>,
     sources: Vec<SourceConfig>,
     names: Vec<(String, ConfigNodeMark)>,
 }
@@ -86,7 +90,8 @@ impl ConfigFileReader<'_> {
         if let Some(read) = &mut read {
             read.serve.check(self.environment, document, faults);
             for (number, spec) in std::mem::take(&mut read.notify).into_iter().enumerate() {
-                self.notify.extend(spec.validate(self.environment, document, number, faults));
+                let entry = spec.validate(self.environment, document, number, faults);
+                self.notify.extend(entry.map(|entry| (entry_mark(document, number), entry)));
             }
         }
         if let Some((first, _)) = &self.configuration {
@@ -129,6 +134,13 @@ impl ConfigFileReader<'_> {
         document.is_some_and(|document| document.custom_sources.is_open())
     }
 
+    /// Returns the faults of commit statuses that two sources would share.
+    fn context_faults(&self) -> Vec<ConfigFault> {
+        let customs =
+            if self.has_custom_sources() { ClusterSources::Followed } else { ClusterSources::Ignored };
+        context_faults(&self.notify, &self.sources, customs)
+    }
+
     fn into_config(self) -> Config {
         let Some((_, Some(document))) = self.configuration else {
             let serve = ServeConfig::of_environment(self.environment);
@@ -153,7 +165,7 @@ impl ConfigFileReader<'_> {
             leases: document.leases,
             custom_sources: document.custom_sources.resolve(self.environment),
             serve: document.serve.resolve(self.environment),
-            notify: self.notify,
+            notify: self.notify.into_iter().map(|(_, entry)| entry).collect(),
             sources: self.sources.into_iter().map(rendered).collect(),
             renderers,
         }

@@ -8,6 +8,7 @@
 //! and holds nothing that runs.
 
 mod allow;
+mod commit_status;
 mod credential;
 mod custom;
 mod duration;
@@ -139,10 +140,29 @@ pub struct TlsFiles {
 pub struct NotifyConfig {
     /// The recipient.
     pub to: Recipient,
-    /// The sources; all, where it is empty.
-    pub sources: Vec<String>,
+    /// The sources.
+    pub sources: NotifiedSources,
     /// The notification events.
     pub on: BTreeSet<NotificationEvent>,
+}
+
+/// The sources that a recipient is notified of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotifiedSources {
+    /// All of them.
+    All,
+    /// The sources of these names.
+    Named(Vec<String>),
+}
+
+impl NotifiedSources {
+    /// Returns whether a source of this name is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.iter().any(|known| known == name),
+        }
+    }
 }
 
 /// An event that people are notified of.

@@ -8,16 +8,15 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
 use super::fault::ConfigFault;
-use super::tree::ConfigNode;
+use super::tree::{ConfigNode, ConfigNodeMark};
 use super::{
-    Config, DnsLabel, Environment, Forge, NotificationEvent, NotifyConfig, Recipient, SourceLocation,
-    UrlSource,
+    DnsLabel, Environment, Forge, NotificationEvent, NotifiedSources, NotifyConfig, Recipient, UrlSource,
 };
 
 const GITHUB_API_URL: &str = "https://api.github.com";
 
 /// The placeholder of the source in a context, and the default context.
-const SOURCE_PLACEHOLDER: &str = "{source}";
+pub(super) const SOURCE_PLACEHOLDER: &str = "{source}";
 const DEFAULT_CONTEXT: &str = "rhumb/{source}";
 
 /// Forges keep 255 characters of a context; the name of a source needs its room.
@@ -93,6 +92,11 @@ impl Visitor<'_> for ForgeRepositoryVisitor {
     }
 }
 
+/// Returns the place of a document's entry of this number.
+pub(super) fn entry_mark(document: &ConfigNode, number: usize) -> ConfigNodeMark {
+    document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark
+}
+
 impl NotifySpec {
     /// Returns the checked form; adds its faults to this document's entry of this number.
     pub(super) fn validate(
@@ -102,7 +106,7 @@ impl NotifySpec {
         number: usize,
         faults: &mut Vec<ConfigFault>,
     ) -> Option<NotifyConfig> {
-        let mark = document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark;
+        let mark = entry_mark(document, number);
         let mut recipients = Vec::new();
         let mut wrong = |fault: (&'static str, String), hint: &str| {
             faults.push(ConfigFault::new(fault.0, fault.1).with_mark(mark).hint(hint.to_owned()));
@@ -153,7 +157,12 @@ impl NotifySpec {
             return None;
         }
         let on = self.on.unwrap_or_else(|| NotificationEvent::ALL.into());
-        Some(NotifyConfig { to, sources: self.sources.into_iter().map(Into::into).collect(), on })
+        let sources = if self.sources.is_empty() {
+            NotifiedSources::All
+        } else {
+            NotifiedSources::Named(self.sources.into_iter().map(Into::into).collect())
+        };
+        Some(NotifyConfig { to, sources, on })
     }
 }
 
@@ -203,44 +212,6 @@ fn is_context(text: &str) -> bool {
         && text.chars().count() <= MAX_CONTEXT_BYTES
         && !text.contains(char::is_control)
         && !text.replace(SOURCE_PLACEHOLDER, "").contains(['{', '}'])
-}
-
-/// A directory has no commit, and so no forge shows a status for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirectoryStatusError {
-    /// The source that is a directory.
-    pub source: String,
-    /// The repository that is to show its status.
-    pub repository: String,
-}
-
-/// `no commit status of the source shop at acme/shop: it is a directory, and has no commits`.
-impl fmt::Display for DirectoryStatusError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, repository } = self;
-        write!(
-            f,
-            "no commit status of the source {source} at {repository}: it is a directory, and has no commits"
-        )
-    }
-}
-
-impl Config {
-    /// Returns the sources that a forge is to be notified of by name, and cannot be.
-    pub fn directory_status_errors(&self) -> Vec<DirectoryStatusError> {
-        let is_directory = |name: &str| {
-            let mut named = self.sources.iter().filter(|source| source.name == name);
-            named.any(|source| matches!(source.location, SourceLocation::Directory(_)))
-        };
-        let of = |notify: &NotifyConfig| {
-            let Recipient::Forge { repository, .. } = &notify.to else { return Vec::new() };
-            let sources = notify.sources.iter().filter(|name| is_directory(name));
-            sources
-                .map(|name| DirectoryStatusError { source: name.clone(), repository: repository.clone() })
-                .collect()
-        };
-        self.notify.iter().flat_map(of).collect()
-    }
 }
 
 impl Recipient {

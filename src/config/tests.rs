@@ -441,7 +441,7 @@ fn a_reload_tells_what_it_takes() {
     check(|new| new.resync = PositiveDuration::from_seconds(1), &[ConfigChange::Resync]);
     check(|new| new.budget.max_workloads = 9, &[ConfigChange::Budget]);
     let to = Recipient::Slack { url: "u".into() };
-    let slack = NotifyConfig { to, sources: Vec::new(), on: NotificationEvent::ALL.into() };
+    let slack = NotifyConfig { to, sources: NotifiedSources::All, on: NotificationEvent::ALL.into() };
     check(|new| new.notify.push(slack.clone()), &[ConfigChange::Notify]);
     check(|new| new.renderers.sandbox = SandboxMode::Seccomp, &[ConfigChange::Renderers]);
     check(|new| new.connection.api.qps = 9, &[ConfigChange::Restart("api")]);

@@ -129,7 +129,7 @@ fn check_orders(bytes: &[u8]) -> u64 {
 #[test]
 fn ledger_texts() {
     let claim = format!(
-        r#"{{"object":"Deployment.apps/shop/web","source":"a-v1","holder":"b","content":"{HASH}","pods":2,"left":true,"recreates":true}}"#
+        r#"{{"object":"Deployment.apps/shop/web","source":"a-v1","holder":"b","content":"{HASH}","pods":2,"left":true,"recreates":true,"deadline":600}}"#
     );
     let unit = unit();
     let rest = r#""commits":[{"source":"a-v1","revision":"c2","author":"Ann","subject":"Bake"}],"queue":[{"object":"ConfigMap/shop/env","source":"a-v1","position":3,"of":17,"reason":"x"}],"tallies":[{"source":"a-v1","name":"shop","pods":7,"namespaces":{"shop":7}}],"starts":[{"object":"Deployment.apps/shop/web","source":"a-v1","at":"2030-01-01T00:00:00Z"}],"begun":"2030-01-01T00:00:00Z""#;

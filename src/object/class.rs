@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum ErrorClass {
     /// The configuration or the command line is wrong: a person must change it.
     Config,
-    /// The source could not be read: the last revision stays in force.
+    /// The source could not be read: the last revision, if there is one, stays in force.
     Source,
     /// The API server refuses this content: final until the content changes, or retried slowly.
     Invalid,

@@ -8,8 +8,8 @@ use super::cluster_facts::FactUse;
 use super::program::GitVersion;
 use crate::object::{ErrorClass, Revision};
 
-/// The reason for which a source gave no revision, no list of files or no bytes. The last revision
-/// stays in force: none of these says that something was deleted.
+/// The reason for which a source gave no revision, no list of files or no bytes. The last revision,
+/// if there is one, stays in force: none of these says that something was deleted.
 ///
 /// `place` is the repository or folder as people know it, without credentials.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum SourceError {
         why: String,
     },
     /// Nothing is at this path.
-    #[error("{shown_location}: no such file or folder; the last revision stays in force")]
+    #[error("{shown_location}: no such file or folder")]
     Missing {
         /// The path.
         shown_location: String,
@@ -101,8 +101,8 @@ pub enum SourceError {
     },
     /// The branch or tag was there before, the repository answers, and it is there no more.
     #[error(
-        "{shown_location}: {reference} is gone, the repository answers without it; its last revision stays in force and \
-         nothing is deleted: restore it or name another `ref`"
+        "{shown_location}: {reference} is gone, the repository answers without it; nothing is deleted: restore it \
+         or name another `ref`"
     )]
     Gone {
         /// The source.
@@ -333,7 +333,7 @@ pub enum SourceError {
     /// A commit is not signed by one of the keys that the source asks for.
     #[error(
         "{shown_location}: revision {revision} is refused: {detail}; only what is signed by a key of {} is followed: have \
-         it signed, or add its author's key there; what was accepted last stays in force",
+         it signed, or add its author's key there",
         keys.display()
     )]
     Unverified {

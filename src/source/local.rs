@@ -18,6 +18,7 @@ use super::lineage::{Ancestry, CommitRange};
 use super::reader::RevisionReader;
 use super::repository_references::NamedTarget;
 use super::settings::SourceSettings;
+use super::short_name::ShortName;
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
 
@@ -29,6 +30,8 @@ pub(super) struct LocalReference {
     shown_location: String,
     /// The reference of the last observation that found anything, named after what is followed.
     head_ref: String,
+    /// The reference, where a branch and a tag may be meant.
+    short_name: Option<ShortName>,
     store: RevisionStore,
     /// For the observations of its files.
     work: WorkSlot,
@@ -49,6 +52,7 @@ impl LocalReference {
             reference: reference.map(str::to_owned),
             shown_location: shown_location.to_owned(),
             head_ref: format!("refs/rhumb/head/{key}"),
+            short_name: ShortName::of(reference, key),
             store,
             work: WorkSlot::default(),
             last: Mutex::default(),
@@ -73,18 +77,21 @@ impl LocalReference {
     ) -> Result<Revision, SourceError> {
         // An earlier process may have followed what nobody verified.
         let settled = guard.map_or(known, CommitVerifier::accepted_revision);
-        let (folders, target) = self.find_target().await.map_err(|error| match error {
-            SourceError::NoReference { shown_location, reference } if known.is_some() => {
-                SourceError::Gone { shown_location, reference }
-            }
-            error => error,
-        })?;
+        let FoundTarget { folders, target, full_name } =
+            self.find_target().await.map_err(|error| match error {
+                SourceError::NoReference { shown_location, reference } if known.is_some() => {
+                    let reference = reference.trim_start_matches("refs/heads/").to_owned();
+                    SourceError::Gone { shown_location, reference }
+                }
+                error => error,
+            })?;
         let found = self.known_commit(&target);
         if let Some(commit) = &found
             && self.is_pinned(commit)?
             && settled == Some(commit)
             && known == settled
         {
+            self.learn_meaning(full_name);
             return Ok(commit.clone());
         }
         let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
@@ -112,7 +119,18 @@ impl LocalReference {
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &objects, &commit)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &commit)?;
+        self.learn_meaning(full_name);
+        if let Some(short_name) = &self.short_name {
+            short_name.record(&self.store, lock, &commit)?;
+        }
         Ok(commit)
+    }
+
+    /// Keeps the full name of a reference that came into force.
+    fn learn_meaning(&self, full_name: Option<String>) {
+        if let Some((short_name, full_name)) = self.short_name.as_ref().zip(full_name) {
+            short_name.learn(full_name);
+        }
     }
 
     /// Pins an older revision out of the history of the followed reference; false where that does
@@ -122,7 +140,7 @@ impl LocalReference {
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<bool, SourceError> {
-        let (folders, _) = self.find_target().await?;
+        let FoundTarget { folders, .. } = self.find_target().await?;
         let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
         for tip in self.tips()? {
             objects.copy_history(&tip).await?;
@@ -151,7 +169,7 @@ impl LocalReference {
 
     /// Copies each commit that led to what was found last.
     pub(super) async fn copy_history(&self, lock: &StateLock) -> Result<(), SourceError> {
-        let (folders, _) = self.find_target().await?;
+        let FoundTarget { folders, .. } = self.find_target().await?;
         let Some(tip) = self.tips()?.into_iter().next() else { return Ok(()) };
         HostObjects::new(&self.store, lock, &folders, &self.shown_location).copy_history(&tip).await
     }
@@ -186,9 +204,20 @@ impl LocalReference {
         }
     }
 
-    async fn find_target(&self) -> Result<(RepositoryFolders, NamedTarget), SourceError> {
-        let (path, name) = (self.path.clone(), self.reference.clone());
-        self.run_blocking(move || find_target(&path, name.as_deref())).await
+    /// Finds what the reference means: what it meant before, where a revision came into force by
+    /// that.
+    async fn find_target(&self) -> Result<FoundTarget, SourceError> {
+        let known = self.short_name.as_ref().and_then(|short_name| short_name.meaning(&self.store));
+        let is_sought = known.is_none() && self.short_name.is_some();
+        let (path, name) = (self.path.clone(), known.map(str::to_owned).or_else(|| self.reference.clone()));
+        self.run_blocking(move || {
+            let (folders, target) = find_target(&path, name.as_deref())?;
+            let found = name.filter(|_| is_sought).map(|name| folders.find_reference(&name)).transpose();
+            let found = found.map_err(|error| error.into_source_error(&path.display().to_string()))?;
+            let full_name = found.flatten().map(|(full_name, _)| full_name);
+            Ok(FoundTarget { folders, target, full_name })
+        })
+        .await
     }
 
     async fn run_blocking<T: Send + 'static>(
@@ -235,6 +264,14 @@ impl LocalReference {
             detail: error.message().to_owned(),
         }
     }
+}
+
+/// The meaning of a reference in a repository.
+struct FoundTarget {
+    folders: RepositoryFolders,
+    target: NamedTarget,
+    /// The full name of a short one that had no meaning yet; none where it is no reference.
+    full_name: Option<String>,
 }
 
 /// Returns the revision that a person names: as a source's reference, or as an ancestor of one.

@@ -20,6 +20,7 @@ use super::location;
 use super::login::GitLogin;
 use super::reader::RevisionReader;
 use super::settings::TransportPolicy;
+use super::short_name::{ShortName, is_whole_id};
 use super::state_lock::StateLock;
 use super::store::{RemainingReadQuota, RevisionStore};
 
@@ -39,6 +40,8 @@ pub(super) struct RemoteReference {
     /// mistaken for this one's.
     fetch_ref: String,
     head_ref: String,
+    /// The wanted reference, where a branch and a tag may be meant.
+    short_name: Option<ShortName>,
     pub(super) store: RevisionStore,
     incoming: Box<IncomingRepository>,
 }
@@ -110,7 +113,8 @@ impl RemoteReference {
         let login = login.map_err(|error| login_error(shown_location, &error))?;
         let (shown_location, incoming) =
             (shown_location.to_owned(), Box::new(IncomingRepository::of(&store)));
-        Ok(Self { address, login, shown_location, wanted, fetch_ref, head_ref, store, incoming })
+        let short_name = ShortName::of(reference, key);
+        Ok(Self { address, login, shown_location, wanted, fetch_ref, head_ref, short_name, store, incoming })
     }
 
     /// Returns the revision that the last observation of an earlier process left.
@@ -138,6 +142,7 @@ impl RemoteReference {
         };
         let pinned = self.store.reference_target(&RevisionStore::pin_name(&commit))?;
         if pinned.is_some() && settled == Some(&commit) && known == settled {
+            self.learn_meaning(&name);
             return Ok(commit);
         }
         let here = pinned.is_some() && self.store.has_revision(&commit);
@@ -148,7 +153,25 @@ impl RemoteReference {
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &revision)?;
+        self.learn_meaning(&name);
+        if let Some(short_name) = &self.short_name {
+            short_name.record(&self.store, lock, &revision)?;
+        }
         Ok(revision)
+    }
+
+    /// Keeps the full name of a reference that came into force.
+    fn learn_meaning(&self, full_name: &str) {
+        if let Some(short_name) = &self.short_name {
+            short_name.learn(full_name.to_owned());
+        }
+    }
+
+    /// Returns the full names that the wanted reference may have: the one that was followed before
+    /// alone.
+    fn wanted_names(&self) -> Vec<String> {
+        let known = self.short_name.as_ref().and_then(|short_name| short_name.meaning(&self.store));
+        known.map_or_else(|| self.wanted.names(), |known| vec![known.to_owned()])
     }
 
     /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that
@@ -314,7 +337,7 @@ impl RemoteReference {
         lock: &StateLock,
         known: Option<&Revision>,
     ) -> Result<AdvertisedReference, SourceError> {
-        let names = self.wanted.names();
+        let names = self.wanted_names();
         let mut command = self.command(self.store.path())?;
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
         for name in &names {
@@ -475,7 +498,7 @@ fn login_error(shown_location: &str, error: &std::io::Error) -> SourceError {
 
 fn wanted_reference(reference: Option<&str>, shown_location: &str) -> Result<WantedReference, SourceError> {
     let Some(name) = reference.filter(|name| *name != "HEAD") else { return Ok(WantedReference::Head) };
-    if name.len() == 40 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
+    if is_whole_id(name) {
         return Ok(WantedReference::Commit(Revision::new(&name.to_ascii_lowercase())));
     }
     let wanted = WantedReference::Named(name.to_owned());

@@ -13,6 +13,7 @@ use super::file_names;
 use super::followed_repository::{
     self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, unreadable,
 };
+use super::short_name::is_whole_id;
 
 /// As many references that name another one as git follows, and some more.
 const MAX_REFERENCE_CHAIN: usize = 10;
@@ -46,22 +47,38 @@ enum ReferenceValue {
 }
 
 impl RepositoryFolders {
-    /// Finds what a name means: a branch, else a tag, else a remote branch, else a commit by its id
-    /// or a part of it.
+    /// Finds what a name means: a branch, else a tag, else a remote branch, else a commit by a part
+    /// of its id. A whole id means the commit, whatever branch is called like it.
     pub(super) fn find_target(&self, name: Option<&str>) -> Result<NamedTarget, FollowedRepositoryError> {
         let Some(name) = name.filter(|name| *name != "HEAD") else { return self.head_target() };
+        // A branch that somebody pushes with that name does not replace the commit.
+        if is_whole_id(name) {
+            return Ok(NamedTarget::Prefix(name.to_ascii_lowercase()));
+        }
+        if let Some((_, id)) = self.find_reference(name)? {
+            return Ok(NamedTarget::Object(id));
+        }
+        let is_id = (4..40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Ok(if is_id { NamedTarget::Prefix(name.to_ascii_lowercase()) } else { NamedTarget::Nothing })
+    }
+
+    /// Finds a branch, else a tag, else a remote branch of a name. Returns its full name, and the
+    /// object that it leads to.
+    pub(super) fn find_reference(
+        &self,
+        name: &str,
+    ) -> Result<Option<(String, Oid)>, FollowedRepositoryError> {
         let prefixes: &[&str] =
             if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
         for prefix in prefixes {
             let full = format!("{prefix}{name}");
             if Reference::is_valid_name(&full)
-                && let (_, Some(id)) = self.follow_references(full)?
+                && let (_, Some(id)) = self.follow_references(full.clone())?
             {
-                return Ok(NamedTarget::Object(id));
+                return Ok(Some((full, id)));
             }
         }
-        let is_id = (4..=40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        Ok(if is_id { NamedTarget::Prefix(name.to_ascii_lowercase()) } else { NamedTarget::Nothing })
+        Ok(None)
     }
 
     fn head_target(&self) -> Result<NamedTarget, FollowedRepositoryError> {

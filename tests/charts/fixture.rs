@@ -12,7 +12,7 @@ use controlplane::Renderers;
 use rhumb::testing::config::{Environment, read};
 use rhumb::testing::input::RenderHost;
 use rhumb::testing::input::charts::{
-    ChartFetcher, ChartReference, ExpectedDigest, FetchEnvironment, FetchError, FetchedChart,
+    ChartFetcher, ChartReference, ExpectedDigest, FetchEnvironment, FetchError, FetchedChart, UnlockedCharts,
 };
 use rhumb::testing::input::sandbox::Sandbox;
 use tempfile::TempDir;
@@ -74,7 +74,8 @@ impl Fixture {
         let host = RenderHost::with_sandbox(&config.renderers, OsString::new(), programs, sandbox);
         let fetcher = |name: &str| {
             let fetch = config.sources[0].fetch.clone();
-            ChartFetcher::new(fetch, folder.path().join(name), surroundings.clone())
+            let unlocked = UnlockedCharts::Fetched;
+            ChartFetcher::new(fetch, unlocked, folder.path().join(name), surroundings.clone())
         };
         let charts = folder.path().join("state/charts");
         let of_commands = fetcher("state/commands").with_first_digests_of(std::iter::once(charts));

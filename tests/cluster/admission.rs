@@ -13,6 +13,18 @@ const EVE: [&str; 2] = ["--as=eve", "--as-group=developers"];
 const OPERATOR: [&str; 2] = ["--as=olga", "--as-group=rhumb:operators"];
 const REFUSED: &str = "only rhumb and the groups that the policy rhumb-words names";
 
+/// The rights on subresources by which metadata of objects can be written, and on some by which it
+/// cannot.
+const SUBRESOURCES: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: subresources}
+rules:
+- {apiGroups: [apps], resources: [deployments/status], verbs: [get, patch]}
+- {apiGroups: [''], resources: [namespaces/finalize], verbs: [update]}
+- {apiGroups: [''], resources: [pods/binding, pods/eviction, serviceaccounts/token], verbs: [create]}
+";
+
 /// Runs kubectl as somebody.
 fn call(cluster: &DedicatedCluster, who: &[&str], what: &[&str], input: &str) -> Result<String, Error> {
     cluster.kubectl_in(&[&["-n", "default"], who, what].concat(), input)
@@ -50,9 +62,8 @@ fn guarded() -> DedicatedCluster {
         let name = format!("edit-{number}");
         cluster.kubectl(&["create", "clusterrolebinding", &name, "--clusterrole=edit", subject]).unwrap();
     }
-    let verbs = ["--verb=get,patch", "--resource=deployments/status"];
-    cluster.kubectl(&[&["create", "clusterrole", "statuses"], &verbs[..]].concat()).unwrap();
-    let bound = ["statuses", "--clusterrole=statuses", "--group=developers"];
+    cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], SUBRESOURCES).unwrap();
+    let bound = ["subresources", "--clusterrole=subresources", "--group=developers"];
     cluster.kubectl(&[&["create", "clusterrolebinding"], &bound[..]].concat()).unwrap();
     let marked = yaml::config_map("probe", "a", "1");
     let marked = marked.replacen("metadata:\n", "metadata:\n  annotations: {rhumb.dev/probe: a}\n", 1);
@@ -112,6 +123,57 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
         }
     });
     allows(&cluster, &EVE, &["delete", "deployment/web"], "");
+}
+
+/// Returns an object that somebody writes with these metadata besides its name.
+fn written(kind: &str, version: &str, [name, metadata]: [&str; 2], rest: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "{version}", "kind": "{kind}", "metadata": {{"name": "{name}", {metadata}}}{rest}}}"#
+    )
+}
+
+#[test]
+fn no_subresource_carries_the_words_along_and_all_go_on_without_them() {
+    let cluster = guarded();
+    let (word, note) =
+        (r#""annotations": {"rhumb.dev/reconcile": "disabled"}"#, r#""annotations": {"note": "mine"}"#);
+    let shown = |what: &[&str]| {
+        let note = ["-o", "jsonpath={.metadata.annotations.note}"];
+        cluster.kubectl(&[&["-n", "default", "get"], what, &note[..]].concat()).unwrap()
+    };
+    cluster.kubectl(&["create", "namespace", "finalized"]).unwrap();
+    let finalize = ["replace", "--raw", "/api/v1/namespaces/finalized/finalize", "-f", "-"];
+    let namespace = |metadata: &str| {
+        written("Namespace", "v1", ["finalized", metadata], r#", "spec": {"finalizers": ["kubernetes"]}"#)
+    };
+    refuses(&cluster, &finalize, &namespace(word));
+    allows(&cluster, &EVE, &finalize, &namespace(note));
+    assert_eq!(shown(&["namespace", "finalized"]), "mine");
+
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{schedulerName: nobody, containers: [{{name: \
+             c, image: 'c:1'}}]}}\n"
+        )
+    };
+    let apply = ["apply", "--server-side", "-f", "-"];
+    // The account of the namespace is made by a controller.
+    eventually("the first Pod is let through", DEFAULT_TIMEOUT, || {
+        call(&cluster, &EVE, &apply, &pod("bound")).map(drop).map_err(|error| error.to_string())
+    });
+    allows(&cluster, &EVE, &apply, &pod("evicted"));
+    let bind = ["create", "--raw", "/api/v1/namespaces/default/pods/bound/binding", "-f", "-"];
+    let binding = |metadata: &str| {
+        let target = r#", "target": {"apiVersion": "v1", "kind": "Node", "name": "nowhere"}"#;
+        written("Binding", "v1", ["bound", metadata], target)
+    };
+    refuses(&cluster, &bind, &binding(word));
+    allows(&cluster, &EVE, &bind, &binding(note));
+    assert_eq!(shown(&["pod", "bound"]), "mine");
+
+    let evict = ["create", "--raw", "/api/v1/namespaces/default/pods/evicted/eviction", "-f", "-"];
+    allows(&cluster, &EVE, &evict, &written("Eviction", "policy/v1", ["evicted", note], ""));
+    allows(&cluster, &EVE, &["create", "token", "default"], "");
 }
 
 /// Writes the objects of such a source by its account, which is not rhumb's own.

@@ -86,8 +86,8 @@ impl SourceTask {
         events
     }
 
-    /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
-    /// newest.
+    /// Says what stays in force meanwhile, if anything does, and since when nobody knows whether it
+    /// is still the newest.
     fn with_age(&self, error: &str) -> String {
         match (self.source.current_revision(), self.source.last_reached()) {
             (Some(revision), Some(reached)) => {
@@ -104,7 +104,8 @@ impl SourceTask {
                     revision.short_name()
                 )
             }
-            _ => error.to_owned(),
+            (None, _) => format!("{error} (no revision of it was read on this host, so nothing is applied)"),
+            (Some(_), None) => error.to_owned(),
         }
     }
 

@@ -196,8 +196,8 @@ pub(crate) struct SlotRequest {
 pub(crate) enum BudgetSlot {
     /// It takes one.
     Taken,
-    /// It takes none. It is not in flight, its step is held and healthy, a Service waits for it, or
-    /// its failure does not go back.
+    /// It takes none. It is not in flight, its step is held and healthy, or a Service waits for it.
+    /// Or it has failed, and does not go back, or nobody can judge that yet.
     None,
 }
 

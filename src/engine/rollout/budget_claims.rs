@@ -130,8 +130,9 @@ impl Engine {
         let additional_unavailable = self.additional_unavailable(id, reserved);
         let request =
             SlotRequest { priority, wave, id: id.clone(), source, additional_unavailable, reserved };
+        let claim = self.make_claim(source, content, reserved);
         let recreates = matches!(action, Action::Delete(..));
-        Some((request, RolloutClaim { recreates, ..self.make_claim(source, content, reserved) }))
+        Some((request, if recreates { self.recreating_claim(id, claim) } else { claim }))
     }
 
     /// Returns the number of pods that a write may have unavailable at a time. All of them are reserved

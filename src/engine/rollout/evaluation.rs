@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::BudgetSlot;
+use crate::engine::rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::recreation::RolloutMethod;
@@ -49,9 +50,29 @@ pub(in crate::engine) struct RolloutTracking {
     pub(in crate::engine) healthy_since: Option<Instant>,
     pub(in crate::engine) switch: ServiceSwitch,
     pub(in crate::engine) step_held_since: Option<Instant>,
+    pub(in crate::engine) unjudged: UnjudgedFailure,
+}
+
+/// A failure that nobody can judge yet, as the source or its records were not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum UnjudgedFailure {
+    /// None is seen.
+    None,
+    /// It is seen since this time, and keeps its slot.
+    Seen(Instant),
+    /// It has given its slot back. The pods that it has reserved still count.
+    SlotReturned,
 }
 
 impl RolloutTracking {
+    /// Forgets an unjudged failure, as the rollout goes on. It takes its slot again, also beyond the
+    /// budget: its pods are being replaced.
+    fn end_unjudged_failure(&mut self) {
+        if std::mem::replace(&mut self.unjudged, UnjudgedFailure::None) == UnjudgedFailure::SlotReturned {
+            self.slot = BudgetSlot::Taken;
+        }
+    }
+
     fn with_verdict(self, verdict: RolloutVerdict) -> RolloutEvaluation {
         RolloutEvaluation { verdict, tracking: self }
     }
@@ -125,8 +146,8 @@ impl Engine {
                 tracking.with_verdict(RolloutVerdict::InProgress(None))
             }
             RolloutCondition::FailsNow(why, event_subjects) => {
-                let verdict = self.failure_verdict(id, live, why, event_subjects);
-                tracking.with_verdict(verdict)
+                let failure = RolloutVerdict::Failed(why, event_subjects);
+                self.evaluate_failure(id, live, failure, tracking, now)
             }
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
@@ -188,6 +209,7 @@ impl Engine {
         let progress_timeout = soak + self.progress_timeout(id);
         let deadline = tracking.progress.progress_deadline(progress_timeout, now);
         if now < deadline {
+            tracking.end_unjudged_failure();
             let next_check = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
             let due = next_check.map_or(deadline, |next_check| next_check.min(deadline));
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
@@ -198,27 +220,41 @@ impl Engine {
         let why =
             format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());
         let event_subjects = unready.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-        let verdict = self.failure_verdict(id, live, why.into(), event_subjects.collect());
-        tracking.with_verdict(verdict)
+        let failure = RolloutVerdict::Failed(why.into(), event_subjects.collect());
+        self.evaluate_failure(id, live, failure, tracking, now)
     }
 
-    /// Returns the verdict about a rollout that fails. It waits for what says whether the workload
-    /// goes back: a new process may see the pods first.
+    /// Evaluates a rollout that fails. The verdict waits for what says whether the workload goes
+    /// back, as a new process may see the pods first. Without that it would reject nothing.
     ///
-    /// Without that, the failed workload would give its slot to others, and its failure would
-    /// reject nothing.
-    fn failure_verdict(
+    /// Nobody can say how long that takes. So the rollout gives its slot back in time, as the claim
+    /// of a process that is gone does. The write that replaces its pods then asks for a slot anew.
+    fn evaluate_failure(
         &self,
         id: &ObjectId,
         live: &LiveObject,
-        why: Arc<str>,
-        event_subjects: Vec<Uid>,
-    ) -> RolloutVerdict {
+        failure: RolloutVerdict,
+        mut tracking: RolloutTracking,
+        now: Instant,
+    ) -> RolloutEvaluation {
         if self.is_rollback_known(id, live) {
-            RolloutVerdict::Failed(why, event_subjects)
-        } else {
-            RolloutVerdict::InProgress(None)
+            tracking.unjudged = UnjudgedFailure::None;
+            return tracking.with_verdict(failure);
         }
+        let since = match tracking.unjudged {
+            UnjudgedFailure::None => now,
+            UnjudgedFailure::Seen(since) => since,
+            UnjudgedFailure::SlotReturned => return tracking.with_verdict(RolloutVerdict::InProgress(None)),
+        };
+        tracking.unjudged = UnjudgedFailure::Seen(since);
+        let end = since + ABANDONED_CLAIM_AGE;
+        if now < end {
+            return tracking.with_verdict(RolloutVerdict::InProgress(Some(end)));
+        }
+        if tracking.slot == BudgetSlot::Taken {
+            (tracking.slot, tracking.unjudged) = (BudgetSlot::None, UnjudgedFailure::SlotReturned);
+        }
+        tracking.with_verdict(RolloutVerdict::InProgress(None))
     }
 
     fn rollout_condition(

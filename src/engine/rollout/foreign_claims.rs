@@ -5,8 +5,8 @@
 //! for the deadline of a rollout.
 //!
 //! A workload that is deleted and created again is not at rest while there is none. Its daemon
-//! gives up after the deadline, and takes its claim back. A daemon that has not done so soon after
-//! that is gone.
+//! gives up after its deadline, which the claim says, and takes its claim back. A daemon that has
+//! not done so soon after that is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +23,9 @@ use crate::object::ObjectId;
 /// The time of rest after which a claim counts as abandoned. A daemon that runs takes its claim
 /// back as soon as the workload has been healthy for the soak.
 pub(crate) const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
+
+/// The longest time for which the claim of another daemon may ask to be waited for.
+const MAX_STATED_DEADLINE: Duration = Duration::from_hours(2);
 
 /// The workload of another daemon's claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,7 +206,9 @@ impl Engine {
             ABANDONED_CLAIM_AGE
         };
         let is_spent = match missing {
-            Some(since) => now.duration_since(since) >= deadline + ABANDONED_CLAIM_AGE,
+            Some(since) => {
+                now.duration_since(since) >= deadline.max(stated_deadline(&claim)) + ABANDONED_CLAIM_AGE
+            }
             None => {
                 now.duration_since(still) >= deadline
                     || rests.is_some_and(|since| now.duration_since(since) >= rest)
@@ -315,6 +320,13 @@ impl Engine {
         let known = self.rollouts.foreign_claims.workload_of(id, claim);
         known.is_none_or(|known| !known.is_spent)
     }
+}
+
+/// Returns the time for which the daemon of a claim waits for its workload to be created again, as
+/// far as it says that. Its configuration may ask for longer than the one of this process.
+fn stated_deadline(claim: &RolloutClaim) -> Duration {
+    let stated = Duration::from_secs(claim.recreation_deadline.map_or(0, u64::from));
+    stated.min(MAX_STATED_DEADLINE)
 }
 
 /// Returns how many pods of the workload of a claim are unavailable. The count of its manifest is

@@ -72,6 +72,10 @@ pub(crate) struct RolloutClaim {
     /// The process deletes the workload and creates it again: it goes on while there is none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recreates: bool,
+    /// The seconds for which the process waits for the workload that it creates again. None for any
+    /// other claim, and for one of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recreation_deadline: Option<u32>,
 }
 
 /// A unit: objects that one revision changes together, and where each goes back to.

@@ -211,6 +211,7 @@ mod tests {
             reserved: 1,
             holder_exited: false,
             recreates: false,
+            recreation_deadline: None,
         }
     }
 

@@ -88,6 +88,9 @@ struct RolloutClaimText {
     /// Indicates whether the workload is deleted and created again. Older versions pass over it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     recreates: bool,
+    /// The seconds for which its creation is waited for. Older versions pass over it.
+    #[serde(default, rename = "deadline", skip_serializing_if = "Option::is_none")]
+    recreation_deadline: Option<u32>,
 }
 
 /// The form of a [`ReleaseUnit`] in JSON.
@@ -190,6 +193,7 @@ impl RolloutLedger {
             pods: claim.reserved,
             left: claim.holder_exited,
             recreates: claim.recreates,
+            recreation_deadline: claim.recreation_deadline,
         };
         let unread = self.unreadable_claims.iter().map(|claim| AnyClaimText::Unknown(claim.raw.clone()));
         let text = LedgerText {
@@ -230,6 +234,7 @@ impl AnyClaimText {
                 reserved: text.pods,
                 holder_exited: text.left,
                 recreates: text.recreates,
+                recreation_deadline: text.recreation_deadline,
             },
         ))
     }
@@ -369,6 +374,7 @@ mod tests {
                     reserved: 2,
                     holder_exited: true,
                     recreates: true,
+                    recreation_deadline: Some(600),
                 },
             )]
             .into(),
@@ -457,6 +463,8 @@ mod tests {
         check(r#","recreates":false"#, false, "");
         check(r#","recreates":true"#, true, r#","recreates":true"#);
         check(r#","left":true,"recreates":true"#, true, r#","left":true,"recreates":true"#);
+        let deadline = r#","recreates":true,"deadline":600"#;
+        check(deadline, true, deadline);
         // A later version may say more.
         check(r#","recreates":true,"later":1"#, true, r#","recreates":true"#);
     }

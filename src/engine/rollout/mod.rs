@@ -14,6 +14,7 @@
 //! | was deleted to be created again | the same, until it is complete | stays, and says so |
 //! | failed, goes back | the same; then `requests_by_id` for the rollback | becomes the rollback's |
 //! | failed and quarantined | `in_flight` without a slot | is taken out |
+//! | failed, not judged yet | `in_flight`, in the end without a slot | stays, or is taken out |
 //! | has a held step | `in_flight` without a slot | is taken out |
 //! | asks for the next step | the same, `requests_by_id`, `claims_to_write` | is written |
 //! | has ended | `ended_claims`, until the ledger has no claim of it | is taken out |

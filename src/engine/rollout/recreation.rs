@@ -40,6 +40,13 @@ impl Engine {
             && self.wanting_source(id).is_some()
     }
 
+    /// Returns a claim that says that its workload is deleted and created again, and for how long
+    /// that is waited for.
+    pub(in crate::engine) fn recreating_claim(&self, id: &ObjectId, claim: RolloutClaim) -> RolloutClaim {
+        let deadline = u32::try_from(self.progress_timeout(id).as_secs()).unwrap_or(u32::MAX);
+        RolloutClaim { recreates: true, recreation_deadline: Some(deadline), ..claim }
+    }
+
     /// Goes on with a recreation that a former process began: its claim says so, and this write
     /// creates the workload. It keeps its slot without a new start.
     pub(in crate::engine) fn resume_recreation(&mut self, id: &ObjectId, apply: &ApplyRequest) {
@@ -52,7 +59,7 @@ impl Engine {
         };
         let Some(reserved) = self.own_claim(id).filter(has_slot).map(|claim| claim.reserved) else { return };
         let claim = self.make_claim(apply.source, apply.desired.hash, reserved);
-        let claim = Some(RolloutClaim { recreates: true, ..claim });
+        let claim = Some(self.recreating_claim(id, claim));
         // It is not there, so any view that shows it is a newer one.
         let mut rollout = Rollout::new(BudgetSlot::Taken, reserved, claim, Some(ResourceVersion(0)));
         rollout.method = RolloutMethod::Recreate;

@@ -14,7 +14,7 @@ use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::decision_memo::DecisionMemo;
-use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict};
+use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict, UnjudgedFailure};
 use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};
 use crate::engine::rollout::foreign_claims::ForeignClaims;
 use crate::engine::rollout::ledger::RolloutClaim;
@@ -108,6 +108,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) last_deleted_pod: Option<DeletedPod>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
+    /// A failure that nobody can judge yet.
+    pub(in crate::engine) unjudged: UnjudgedFailure,
     /// The state that it started from: after a failed rollout, the pods of that one that are not
     /// Ready are not waited for.
     pub(in crate::engine) started_from: RolloutStartState,
@@ -137,6 +139,7 @@ impl Rollout {
             pods: None,
             last_deleted_pod: None,
             failed: None,
+            unjudged: UnjudgedFailure::None,
             started_from: RolloutStartState::Healthy,
             replaced: None,
         }
@@ -149,14 +152,15 @@ impl Rollout {
 
     /// Returns what it remembers of what the cluster has shown.
     pub(in crate::engine) fn tracking(&self) -> RolloutTracking {
-        let Self { slot, reserved, progress, healthy_since, switch, step_held_since, .. } = *self;
-        RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since }
+        let Self { slot, reserved, progress, healthy_since, switch, step_held_since, unjudged, .. } = *self;
+        RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since, unjudged }
     }
 
     /// Takes over the facts that an evaluation has to remember.
     fn set_tracking(&mut self, tracking: RolloutTracking) {
-        let RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since } = tracking;
-        (self.slot, self.reserved, self.progress) = (slot, reserved, progress);
+        let RolloutTracking { slot, reserved, progress, healthy_since, switch, step_held_since, unjudged } =
+            tracking;
+        (self.slot, self.reserved, self.progress, self.unjudged) = (slot, reserved, progress, unjudged);
         (self.healthy_since, self.switch, self.step_held_since) = (healthy_since, switch, step_held_since);
     }
 }
@@ -322,6 +326,7 @@ impl Engine {
             reserved,
             holder_exited: false,
             recreates: false,
+            recreation_deadline: None,
         }
     }
 

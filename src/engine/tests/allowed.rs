@@ -103,6 +103,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
         reserved: 1,
         holder_exited: false,
         recreates: false,
+        recreation_deadline: None,
     };
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);

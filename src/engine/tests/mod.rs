@@ -94,6 +94,7 @@ mod tallies;
 mod trace;
 mod unit_pause;
 mod unit_transfer;
+mod unjudged_failures;
 mod unknown;
 mod unreadable_records;
 mod unused_claims;

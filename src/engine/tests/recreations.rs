@@ -285,6 +285,11 @@ fn recreating() -> RolloutClaim {
     RolloutClaim { recreates: true, ..theirs(1) }
 }
 
+/// Returns the same of a process that waits for so long until the workload is there again.
+fn recreating_within(seconds: u32) -> RolloutClaim {
+    RolloutClaim { recreation_deadline: Some(seconds), ..recreating() }
+}
+
 /// Returns a process whose workload waits, as this claim of another one takes all that may roll.
 fn waiting_for(claim: RolloutClaim) -> Harness {
     let soak = Duration::from_secs(10);
@@ -318,6 +323,11 @@ fn another_process_keeps_the_place_of_a_workload_until_it_must_have_given_it_up(
     let given_up = Budget::default().deadline + ABANDONED_CLAIM_AGE;
     check(recreating(), missing, given_up);
     check(recreating(), deleting, given_up);
+    // Its process may be configured to wait longer, and nobody waits for ever.
+    check(recreating_within(1), missing, given_up);
+    check(recreating_within(3600), missing, Duration::from_hours(1) + ABANDONED_CLAIM_AGE);
+    check(recreating_within(u32::MAX), missing, Duration::from_hours(2) + ABANDONED_CLAIM_AGE);
+    check(recreating_within(3600), resting, ABANDONED_CLAIM_AGE);
     check(recreating(), resting, ABANDONED_CLAIM_AGE);
     check(theirs(1), missing, ABANDONED_CLAIM_AGE);
     check(theirs(1), deleting, ABANDONED_CLAIM_AGE);

@@ -264,6 +264,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         reserved: 1,
         holder_exited: false,
         recreates: false,
+        recreation_deadline: None,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -434,6 +435,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         reserved: 1,
         holder_exited: false,
         recreates: false,
+        recreation_deadline: None,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
     harness.world.ledger.claims.insert(workload("other"), claim("applyset-theirs-v1"));
@@ -472,6 +474,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         reserved: 0,
         holder_exited: false,
         recreates: false,
+        recreation_deadline: None,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());

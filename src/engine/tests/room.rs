@@ -103,6 +103,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             reserved: u32::MAX,
             holder_exited: true,
             recreates: true,
+            recreation_deadline: Some(600),
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
         let start = |number: usize| RolloutStart {

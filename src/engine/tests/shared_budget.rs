@@ -56,6 +56,7 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
         reserved: pods,
         holder_exited: false,
         recreates: false,
+        recreation_deadline: None,
     }
 }
 

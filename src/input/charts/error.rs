@@ -216,7 +216,7 @@ impl FetchError {
             Self::Forbidden { .. } => {
                 "name credentials for this host as `fetch.credentials` of rhumb's own configuration".to_owned()
             }
-            Self::Network { .. } => "it is tried again; what was rendered before stays in force".to_owned(),
+            Self::Network { .. } => "it is tried again; what was rendered before, if anything was, stays in force".to_owned(),
             Self::Unpack { .. } => "package the chart anew by `helm package`".to_owned(),
             Self::Credentials { .. } => {
                 "write `USER:PASSWORD` into the file, in one line, and let rhumb read it".to_owned()

@@ -16,7 +16,7 @@ use super::slow_servers::SlowServers;
 use super::store::{ChartStore, OverwritePolicy, StoreLimits};
 use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
 use super::version::{is_digest_reference, is_exact};
-use crate::config::{ChartAddress, FetchConfig, HostCredential};
+use crate::config::{ChartAddress, FetchConfig, HostCredential, SourceLocation};
 use crate::fields::{mask_likely_secrets, strip_credentials};
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
@@ -57,11 +57,23 @@ impl fmt::Debug for FetchEnvironment {
 
 /// Indicates whether charts are fetched that no lock has a digest of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UnlockedCharts {
+pub enum UnlockedCharts {
     /// They are: the first digest of each counts.
     Fetched,
-    /// They are not.
+    /// They are not. The signature of a commit vouches for its locks, and for nothing that a server
+    /// of charts gives.
     Refused,
+}
+
+impl UnlockedCharts {
+    /// Returns that of a source at this location: where its commits are verified, so are its
+    /// charts.
+    pub(crate) const fn of(location: &SourceLocation) -> Self {
+        match location {
+            SourceLocation::Git { verify: Some(_), .. } => Self::Refused,
+            SourceLocation::Git { verify: None, .. } | SourceLocation::Directory(_) => Self::Fetched,
+        }
+    }
 }
 
 /// The fetcher of charts of servers: from the store, else by helm.
@@ -86,18 +98,15 @@ struct FetchPermit<'f> {
 
 impl ChartFetcher {
     /// Returns one that fetches what a configuration allows, and keeps it in a folder.
-    pub fn new(config: FetchConfig, folder: PathBuf, environment: FetchEnvironment) -> Self {
+    pub fn new(
+        config: FetchConfig,
+        unlocked: UnlockedCharts,
+        folder: PathBuf,
+        environment: FetchEnvironment,
+    ) -> Self {
         let store = ChartStore::new(folder, StoreLimits::default());
         let (fetch_lock, slow_servers) = (Mutex::default(), std::sync::Mutex::default());
-        let unlocked = UnlockedCharts::Fetched;
         Self { config, unlocked, store, others: Vec::new(), environment, fetch_lock, slow_servers }
-    }
-
-    /// Returns one that takes no charts but those that a lock has a digest of. The signature of a
-    /// commit vouches for its locks, and for nothing that a server of charts gives.
-    #[must_use]
-    pub fn with_locked_charts_alone(self) -> Self {
-        Self { unlocked: UnlockedCharts::Refused, ..self }
     }
 
     /// Returns one that heeds the first digests in these folders too.
@@ -110,7 +119,8 @@ impl ChartFetcher {
     /// Returns one that may fetch nothing.
     #[cfg(test)]
     pub(in crate::input) fn without_servers() -> Self {
-        Self::new(FetchConfig::default(), PathBuf::new(), FetchEnvironment::default())
+        let environment = FetchEnvironment::default();
+        Self::new(FetchConfig::default(), UnlockedCharts::Fetched, PathBuf::new(), environment)
     }
 
     /// Returns a chart of a server with the expected digest.
@@ -130,7 +140,8 @@ impl ChartFetcher {
             let (name, version) = (name.clone(), printable(version));
             return Err(FetchError::Range { name, version, means });
         }
-        if self.unlocked == UnlockedCharts::Refused && wanted_digest == ExpectedDigest::First {
+        let is_pinned = matches!(wanted_digest, ExpectedDigest::Pinned(_));
+        if self.unlocked == UnlockedCharts::Refused && !is_pinned {
             return Err(FetchError::Unlocked(Box::new(reference.clone())));
         }
         // One record, however the address is written.
@@ -396,7 +407,7 @@ fn is_chart_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::RendererConfig;
+    use crate::config::{GitUrl, PositiveDuration, RendererConfig, TreePath, VerifyMode, VerifySpec};
 
     #[tokio::test]
     async fn beside_signed_commits_the_lock_alone_says_what_a_chart_is() {
@@ -406,21 +417,43 @@ mod tests {
         let repository = "https://charts.example.org/stable";
         let allow = vec![repository.parse().unwrap()];
         let config = FetchConfig { allow, ..FetchConfig::default() };
-        let [any, locked] = [(); 2].map(|()| {
-            ChartFetcher::new(config.clone(), folder.path().join("charts"), FetchEnvironment::default())
+        let [any, locked] = [UnlockedCharts::Fetched, UnlockedCharts::Refused].map(|unlocked| {
+            let environment = FetchEnvironment::default();
+            ChartFetcher::new(config.clone(), unlocked, folder.path().join("charts"), environment)
         });
-        let locked = locked.with_locked_charts_alone();
         let [repository, name, version] = [repository, "web", "1.2.3"].map(str::to_owned);
         let chart = ChartReference { repository, name, version };
         let digest = ChartDigest::of(b"web");
         for (fetcher, expected, is_refused) in [
             (&any, ExpectedDigest::First, false),
+            (&any, ExpectedDigest::Any, false),
             (&any, ExpectedDigest::Pinned(digest), false),
             (&locked, ExpectedDigest::First, true),
+            (&locked, ExpectedDigest::Any, true),
             (&locked, ExpectedDigest::Pinned(digest), false),
         ] {
             let error = fetcher.fetch(&host, &chart, expected).await.unwrap_err();
             assert_eq!(error.code() == "chart-not-locked", is_refused, "{expected:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_source_takes_unlocked_charts_only_where_its_commits_are_not_verified() {
+        let git = |verify| SourceLocation::Git {
+            url: GitUrl::new("https://git.example.org/shop.git"),
+            reference: None,
+            path: TreePath::default(),
+            interval: PositiveDuration::from_seconds(60),
+            verify,
+        };
+        let verify = |mode| Some(VerifySpec { keys: "/etc/rhumb/signers".into(), mode });
+        for (location, expected) in [
+            (git(None), UnlockedCharts::Fetched),
+            (git(verify(VerifyMode::Head)), UnlockedCharts::Refused),
+            (git(verify(VerifyMode::Range)), UnlockedCharts::Refused),
+            (SourceLocation::Directory("/srv/shop".into()), UnlockedCharts::Fetched),
+        ] {
+            assert_eq!(UnlockedCharts::of(&location), expected, "{location:?}");
         }
     }
 
@@ -430,7 +463,8 @@ mod tests {
         let address: ChartAddress = "https://charts.example.org/stable".parse().unwrap();
         let config = FetchConfig { allow: vec![address.clone()], ..FetchConfig::default() };
         let folder = tempfile::tempdir().unwrap();
-        let fetcher = ChartFetcher::new(config, folder.path().to_owned(), FetchEnvironment::default());
+        let (unlocked, environment) = (UnlockedCharts::Fetched, FetchEnvironment::default());
+        let fetcher = ChartFetcher::new(config, unlocked, folder.path().to_owned(), environment);
         let chart = |name| PulledChart { address: &address, name, version: "1.0.0" };
         assert!(fetcher.refuse_slow(chart("web")).is_ok());
         let start = Instant::now();

@@ -22,7 +22,7 @@ mod unpack;
 mod version;
 
 pub use error::FetchError;
-pub use fetcher::{ChartFetcher, FetchEnvironment};
+pub use fetcher::{ChartFetcher, FetchEnvironment, UnlockedCharts};
 pub use network::PASSED_VARIABLES;
 pub use reference::{ChartDigest, ChartFile, ChartReference, ExpectedDigest, FetchedChart};
 pub use store::StoreError;

@@ -101,6 +101,8 @@ async fn names_that_could_mean_something_else() {
     repo.git(&["branch", "deadbeef"]);
     repo.git(&["branch", "main.yaml", first.as_str()]);
     repo.git(&["branch", "v1", second.as_str()]);
+    // One that is called like a whole commit id, as no porcelain would make it.
+    repo.git(&["update-ref", &format!("refs/heads/{first}"), second.as_str()]);
     let check = async |name: &str, expected: &Revision| {
         let location = GitLocation { reference: Some(name.to_owned()), ..repo.git_location() };
         assert_eq!(observe(location).await.unwrap(), *expected, "{name}");
@@ -110,12 +112,36 @@ async fn names_that_could_mean_something_else() {
     check("v1", &second).await;
     check("refs/tags/v1", &first).await;
     check("v2", &first).await;
+    check(first.as_str(), &first).await;
     check(&first.as_str()[..7], &first).await;
     check(&first.as_str().to_uppercase(), &first).await;
     let named = |name: &str| GitLocation { reference: Some(name.to_owned()), ..repo.git_location() };
     refuses(named("a-blob"), "a-blob (it leads to no commit)").await;
     refuses(named(&blob), "(it leads to no commit)").await;
     refuses(named("deadbee"), "no branch, tag or commit deadbee").await;
+}
+
+// Somebody who may push a branch of any name may not move the tag.
+#[tokio::test]
+async fn a_short_name_keeps_the_meaning_by_which_it_was_followed() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
+    repo.git(&["tag", "v1"]);
+    let state = tempfile::tempdir().unwrap();
+    let location = GitLocation { reference: Some("v1".to_owned()), ..repo.git_location() };
+    let location = ResolvedLocation::Git(location);
+    let open = || Source::open("test", &location, state.path()).unwrap();
+    let mut source = open();
+    assert_eq!(source.observe().await.unwrap().revision, first);
+    let second = repo.commit(&[("a.yaml", "2")]);
+    repo.git(&["branch", "v1", second.as_str()]);
+    assert_eq!(source.observe().await.unwrap().revision, first);
+    drop(source);
+    let mut restarted = open();
+    assert_eq!(restarted.observe().await.unwrap().revision, first, "the next process knows it too");
+    repo.git(&["tag", "--delete", "v1"]);
+    let error = restarted.observe().await.unwrap_err();
+    assert!(error.to_string().contains("refs/tags/v1 is gone"), "{error}");
+    assert_eq!(restarted.current_revision(), Some(&first));
 }
 
 #[tokio::test]

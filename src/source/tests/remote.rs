@@ -126,6 +126,27 @@ async fn references_are_branches_tags_and_whole_commits() {
 }
 
 #[tokio::test]
+async fn a_short_name_keeps_the_meaning_by_which_it_was_followed() {
+    let (fixture, first) = RemoteFixture::new(&[("a.yaml", "1")]);
+    let named =
+        |name: &'static str| fixture.open_with(move |location, _| location.reference = Some(name.to_owned()));
+    fixture.repo.git(&["tag", "v1"]);
+    fixture.repo.git(&["branch", "stable"]);
+    for name in ["v1", "stable"] {
+        assert_eq!(named(name).observe().await.unwrap().revision, first, "{name}");
+    }
+    let second = fixture.repo.commit(&[("a.yaml", "2")]);
+    fixture.repo.git(&["branch", "v1", second.as_str()]);
+    assert_eq!(named("v1").observe().await.unwrap().revision, first);
+    fixture.repo.git(&["tag", "stable", second.as_str()]);
+    fixture.repo.git(&["branch", "--delete", "--force", "stable"]);
+    let mut stable = named("stable");
+    let error = stable.observe().await.unwrap_err();
+    assert!(error.to_string().contains("stable is gone"), "{error}");
+    assert_eq!(stable.current_revision(), Some(&first));
+}
+
+#[tokio::test]
 async fn nothing_but_a_proof_is_called_a_deletion() {
     let (fixture, _) = RemoteFixture::new(&[("deploy/a.yaml", "1")]);
     fixture.repo.git(&["branch", "feature"]);

@@ -178,7 +178,7 @@ impl<'a> CanaryFixture<'a> {
         format!(
             "{head}Configuration\ncustomSources: any\nserve: {{listen: '127.0.0.1:0'}}\nnotify:\n\
              - webhook: {{url: '{letters}/{path}', token: {}}}\n- slack: {{urlFile: {}}}\n\
-             - gitea: {{url: '{letters}', repository: a/b, token: {}}}\n{}{}",
+             - gitea: {{url: '{letters}', repository: a/b, token: {}}}\n  sources: [{name}, stored]\n{}{}",
             file("hook-token"),
             file("slack-url"),
             file("forge-token"),
