@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
 use crate::engine::{
-    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, MoveDoubt, PauseSubject,
-    PeerInterest, PruneCause, Reason, ReasonCode, StepRequirement, SurplusFate, WithheldCause,
+    BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep, MoveDoubt,
+    PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -164,8 +164,7 @@ impl ReasonDetails {
             }
             Reason::UnknownKind(gvk) => self.set_kind(gvk),
             Reason::Needs(id, state) => {
-                (self.object, self.message) =
-                    (Some(ObjectRef::of(id)), state.message().and_then(bound_message));
+                (self.object, self.message) = (Some(ObjectRef::of(id)), dependency_message(state));
             }
             Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), Some(ObjectRef::of(id))),
             Reason::Budget(shortage) => self.add_shortage(shortage),
@@ -312,7 +311,7 @@ impl ReasonDetails {
             PruneCause::Unfinished(id, milestone) => {
                 self.object = Some(ObjectRef::of(id));
                 if let ChangeMilestone::Healthy(health) = milestone {
-                    self.message = bound_message(health);
+                    self.message = bound_message(&health.to_string());
                 }
             }
             PruneCause::UnobservedSource(name) => self.source = Some(name.to_string()),
@@ -349,6 +348,23 @@ impl ReasonDetails {
             }
             WithheldCause::Peer(..) => {}
         }
+    }
+}
+
+/// Returns the words of others about the state of a needed object.
+fn dependency_message(state: &DependencyState) -> Option<String> {
+    match state {
+        DependencyState::Unhealthy(health) => bound_message(&health.to_string()),
+        DependencyState::Refused(why) | DependencyState::Unusable(why) => bound_message(why),
+        DependencyState::Missing
+        | DependencyState::Unnamed
+        | DependencyState::Deleting
+        | DependencyState::Unchanged
+        | DependencyState::RollingOut
+        | DependencyState::Soaking
+        | DependencyState::RollingBack
+        | DependencyState::Contested
+        | DependencyState::Paused => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
     RejectedContent, RejectionOutcome, StepObstacle, WithheldWrite, apply_set_description,
 };
+use crate::health::{Health, HealthStatus};
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,6 +104,17 @@ impl fmt::Display for DependencyState {
             Self::Unusable(why) => write!(f, "cannot be used: {why}"),
             Self::Contested => f.write_str("is wanted twice"),
             Self::Paused => f.write_str("is paused"),
+        }
+    }
+}
+
+/// As a predicate: "healthy", or the status with the words about it.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.status, &*self.message) {
+            (HealthStatus::Current, _) => f.write_str("healthy"),
+            (status, "") => write!(f, "{status}"),
+            (status, message) => write!(f, "{status}: {message}"),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::engine::{
     DependencyState, DesiredObject, DesiredState, LiveObject, ObjectLifetime, Reason, ReplacementContent,
     is_workload,
 };
-use crate::health::{HealthStatus, is_waiting_for_consumer};
+use crate::health::is_waiting_for_consumer;
 use crate::object::{ContentHash, Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
@@ -359,14 +359,6 @@ pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
     live.health.is_current() || is_waiting_for_consumer(&live.health)
 }
 
-pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
-    match (live.health.status, &*live.health.message) {
-        (HealthStatus::Current, _) => "healthy".to_owned(),
-        (status, "") => status.to_string(),
-        (status, message) => format!("{status}: {message}"),
-    }
-}
-
 impl Engine {
     /// Returns whether a workload comes after a Service, or waits for something that does, so that
     /// the Service cannot wait for it.
@@ -431,7 +423,7 @@ impl Engine {
             return because(DependencyState::Unchanged);
         }
         if !is_healthy(live) {
-            return because(DependencyState::Unhealthy(health_words(live).into()));
+            return because(DependencyState::Unhealthy(live.health.clone()));
         }
         let soaks =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::engine::decide::reason_code::CauseCode;
+use crate::health::Health;
 
 /// The state in which a needed object is, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub(crate) enum DependencyState {
     Unnamed,
     /// It is being deleted.
     Deleting,
-    /// It is there, and not healthy, as these words say.
-    Unhealthy(Arc<str>),
+    /// It is there, and not healthy.
+    Unhealthy(Health),
     /// It does not show its newest content.
     Unchanged,
     /// Its pods are being replaced.
@@ -51,22 +52,6 @@ impl DependencyState {
             Self::Unusable(_) => CauseCode::DependencyUnusable,
             Self::Contested => CauseCode::DependencyContested,
             Self::Paused => CauseCode::DependencyPaused,
-        }
-    }
-
-    /// Returns the words of others in it.
-    pub(crate) fn message(&self) -> Option<&str> {
-        match self {
-            Self::Unhealthy(why) | Self::Refused(why) | Self::Unusable(why) => Some(why),
-            Self::Missing
-            | Self::Unnamed
-            | Self::Deleting
-            | Self::Unchanged
-            | Self::RollingOut
-            | Self::Soaking
-            | Self::RollingBack
-            | Self::Contested
-            | Self::Paused => None,
         }
     }
 }

@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::progress::ProgressTracking;
@@ -193,7 +192,7 @@ impl Engine {
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
         }
         let length = duration_text(progress_timeout);
-        let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
+        let health = self.daemon_set_words(id).unwrap_or_else(|| live.health.to_string());
         let unready = own_pods(rollout).and_then(WorkloadPods::oldest_unready_newest);
         let why =
             format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DependencyState, DisallowedObject, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
-    SurplusFate, SurplusPods, WithheldWrite,
+    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DisallowedObject, ReconcilePolicy, RejectedContent,
+    RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite,
 };
+use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind};
 
 /// A reason, its code, its values and its sentence.
@@ -132,23 +132,25 @@ fn dependencies() -> Vec<Row> {
     };
 
     let needs = |state: DependencyState, cause: &str, sentence: &'static str| {
-        let mut details = json!({"cause": cause, "object": config_json()});
-        if let Some(message) = state.message() {
-            details["message"] = message.into();
-        }
+        let details = json!({"cause": cause, "object": config_json()});
         (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
     };
+    let says = |state: DependencyState, cause: &str, message: &str, sentence: &'static str| {
+        let details = json!({"cause": cause, "object": config_json(), "message": message});
+        (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
+    };
+    let fails = Health::new(HealthStatus::Failed, "x");
     vec![
         needs(Missing, "NotFound", "needs ConfigMap shop/env, which is not there yet"),
         needs(Unnamed, "NotNamed", "needs ConfigMap shop/env, which no source names"),
         needs(Deleting, "BeingDeleted", "needs ConfigMap shop/env, which is being deleted"),
-        needs(Unhealthy(x()), "Unhealthy", "needs ConfigMap shop/env, which is x"),
+        says(Unhealthy(fails), "Unhealthy", "Failed: x", "needs ConfigMap shop/env, which is Failed: x"),
         needs(Unchanged, "NotChanged", "needs ConfigMap shop/env, which is not changed yet"),
         needs(RollingOut, "RollingOut", "needs ConfigMap shop/env, which is rolling out"),
         needs(Soaking, "Soaking", "needs ConfigMap shop/env, which is rolled out"),
         needs(RollingBack, "RollingBack", "needs ConfigMap shop/env, which is rolled back first"),
-        needs(Refused(x()), "DependencyRefused", "needs ConfigMap shop/env, which is refused: x"),
-        needs(Unusable(x()), "DependencyUnusable", "needs ConfigMap shop/env, which cannot be used: x"),
+        says(Refused(x()), "DependencyRefused", "x", "needs ConfigMap shop/env, which is refused: x"),
+        says(Unusable(x()), "DependencyUnusable", "x", "needs ConfigMap shop/env, which cannot be used: x"),
         needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
@@ -474,6 +476,14 @@ fn each_reason_has_its_code_its_values_and_its_sentence() {
         };
         assert_eq!((form, &*reason.to_string()), (expected, sentence), "{reason:?}");
     }
+}
+
+#[test]
+fn a_health_says_its_status_and_why_where_that_is_known() {
+    let check = |health: Health, expected: &str| assert_eq!(health.to_string(), expected);
+    check(Health::current(), "healthy");
+    check(Health::new(HealthStatus::InProgress, ""), "InProgress");
+    check(Health::new(HealthStatus::Failed, "it crashes"), "Failed: it crashes");
 }
 
 #[test]

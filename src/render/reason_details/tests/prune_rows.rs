@@ -35,9 +35,9 @@ pub(super) fn deferred() -> Vec<Row> {
             "pruned when ConfigMap shop/env is rolled out",
         ),
         defer(
-            unfinished(ChangeMilestone::Healthy(x())),
-            json!({"cause": "UnitUnfinished", "object": config_json(), "message": "x"}),
-            "pruned when ConfigMap shop/env is healthy (x)",
+            unfinished(ChangeMilestone::Healthy(Health::new(HealthStatus::Failed, "x"))),
+            json!({"cause": "UnitUnfinished", "object": config_json(), "message": "Failed: x"}),
+            "pruned when ConfigMap shop/env is healthy (Failed: x)",
         ),
         defer(
             PruneCause::UsedBy(config()),
