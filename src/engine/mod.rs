@@ -151,6 +151,7 @@ pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
 pub(crate) use rollout::dry_run_impact::DryRunImpact;
 pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
+pub(crate) use rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! is masked already).
 
 mod diagnostics;
+mod failure_sentences;
 mod json;
 mod object_ref;
 mod outline;

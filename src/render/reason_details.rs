@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::ObjectRef;
 use crate::engine::{
     BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep, MoveDoubt,
-    PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, StepRequirement, SurplusFate, WithheldCause,
+    PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, StalledState,
+    StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -38,6 +39,12 @@ impl CodedReason {
         let details = ReasonDetails::of(reason);
         let is_empty = details == ReasonDetails::default();
         Self { details: (!is_empty).then(|| Box::new(details)), ..Self::of_code(reason.code()) }
+    }
+
+    /// Returns the form of the cause for which a rollout failed.
+    pub(crate) fn of_failure(cause: &RolloutFailureCause) -> Self {
+        let details = Some(Box::new(ReasonDetails::of_failure(cause)));
+        Self { details, ..Self::of_code(ReasonCode::RolloutFailed) }
     }
 
     /// Returns the form of a reason of which nothing but the code is known.
@@ -95,6 +102,18 @@ pub(crate) struct ReasonDetails {
     /// The node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// The pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The container of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The word of a kubelet or of a controller about the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_reason: Option<String>,
+    /// The number of restarts of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u32>,
     /// The number in use of what is bounded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u32>,
@@ -134,7 +153,7 @@ pub(crate) struct ReasonDetails {
     /// The time until the next try, in full seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
-    /// The whole time that others are given, in seconds.
+    /// The whole time that others are given, or that has passed, in full seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period_seconds: Option<u64>,
     /// The words of the server, of a controller or of a person.
@@ -148,6 +167,40 @@ impl ReasonDetails {
         let mut details = Self { cause: reason.cause_code().map(|code| code.to_string()), ..Self::default() };
         details.add(reason);
         details
+    }
+
+    /// Returns the values of the cause for which a rollout failed.
+    fn of_failure(cause: &RolloutFailureCause) -> Self {
+        let mut details = Self { cause: Some(cause.code().to_string()), ..Self::default() };
+        details.add_failure(cause);
+        details
+    }
+
+    fn add_failure(&mut self, cause: &RolloutFailureCause) {
+        match cause {
+            RolloutFailureCause::Pods(failure) => {
+                self.pod = failure.pod.as_deref().and_then(bound_message);
+                self.container = failure.container.as_deref().and_then(bound_message);
+                self.pod_reason = bound_message(&failure.reason);
+                (self.restarts, self.message) = (failure.restarts, bound_message(&failure.message));
+            }
+            RolloutFailureCause::Status(message) | RolloutFailureCause::RecreationRefused(message) => {
+                self.message = bound_message(message);
+            }
+            RolloutFailureCause::Stalled(stalled) => {
+                self.period_seconds = Some(full_seconds(stalled.timeout));
+                match &stalled.state {
+                    StalledState::Step(step) => self.add_step(step),
+                    StalledState::Health(health) => self.message = bound_message(&health.to_string()),
+                }
+                if let Some(pod) = &stalled.unready {
+                    self.pod = bound_message(&pod.name);
+                    let message = pod.message.as_deref().and_then(bound_message);
+                    self.message = message.or_else(|| self.message.take());
+                }
+            }
+            RolloutFailureCause::WorkloadMissing(time) => self.period_seconds = Some(full_seconds(*time)),
+        }
     }
 
     fn add(&mut self, reason: &Reason) {

@@ -267,9 +267,9 @@ impl Engine {
         self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::InProgress)
     }
 
-    /// Returns the text about a DaemonSet in steps.
-    pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.steps.daemon_sets.get(id)?.held_step.as_ref()?.to_string())
+    /// Returns the step that holds a DaemonSet.
+    pub(in crate::engine) fn held_daemon_set_step(&self, id: &ObjectId) -> Option<&HeldStep> {
+        self.rollouts.steps.daemon_sets.get(id)?.held_step.as_ref()
     }
 
     /// Returns whether a step only rests: that is no success.

@@ -1,5 +1,6 @@
 //! The code, the values and the sentence of each reason, and of each cause inside one.
 
+mod failure_rows;
 mod prune_rows;
 
 use std::collections::BTreeSet;
@@ -489,9 +490,11 @@ fn a_health_says_its_status_and_why_where_that_is_known() {
 #[test]
 fn each_code_and_each_cause_has_a_reason_and_no_word_is_both() {
     let rows = rows();
-    let codes: BTreeSet<ReasonCode> = rows.iter().map(|(reason, ..)| reason.code()).collect();
+    let codes = rows.iter().map(|(reason, ..)| reason.code());
+    let codes: BTreeSet<ReasonCode> = codes.chain([ReasonCode::RolloutFailed]).collect();
     assert!(codes.iter().eq(ReasonCode::ALL), "{codes:?}");
-    let causes: BTreeSet<CauseCode> = rows.iter().filter_map(|(reason, ..)| reason.cause_code()).collect();
+    let causes = rows.iter().filter_map(|(reason, ..)| reason.cause_code());
+    let causes: BTreeSet<CauseCode> = causes.chain(failure_rows::codes()).collect();
     assert!(causes.iter().eq(CauseCode::ALL), "{causes:?}");
     let words = ReasonCode::ALL.iter().map(|code| code.word());
     let words: BTreeSet<&str> = words.chain(CauseCode::ALL.iter().map(|code| code.word())).collect();

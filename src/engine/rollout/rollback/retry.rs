@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::{OrderAnswer, objects};
+use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
@@ -222,7 +223,7 @@ impl Engine {
             return;
         };
         let known = self.rollouts.in_flight.get(id);
-        let failed = known.and_then(|rollout| rollout.failed.clone());
+        let failed = known.and_then(|rollout| rollout.failed.as_ref());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
         if failed.is_none() && (is_claimed || replica_status.phase == WorkloadPhase::Settled) {
@@ -230,7 +231,8 @@ impl Engine {
         }
         // It may say something else for a moment, and then the same again.
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
-        let (earlier, written) = (says.or(failed), Some(live.rv));
+        let status_message = || failed.and_then(RolloutFailureCause::status_message).cloned();
+        let (earlier, written) = (says.or_else(status_message), Some(live.rv));
         self.rollouts.in_flight.remove(id);
         self.register_live_rollout(id);
         let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
