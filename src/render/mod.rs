@@ -6,6 +6,7 @@
 //! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets
 //! is masked already).
 
+mod allow_sentences;
 mod diagnostics;
 mod failure_sentences;
 mod json;
@@ -21,6 +22,7 @@ mod rollout_sentences;
 mod text;
 mod unified;
 
+pub(crate) use allow_sentences::describe_violation;
 pub(crate) use diagnostics::{diagnostics, tally};
 pub(crate) use json::{manifests_json, plan_json};
 pub(crate) use object_ref::ObjectRef;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
 use crate::engine::{
-    BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep, MoveDoubt,
-    PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, StalledState,
+    AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
+    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, StalledState,
     StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
@@ -81,7 +81,7 @@ pub(crate) struct ReasonDetails {
     /// The source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The namespace whose bound it is.
+    /// The namespace whose bound it is, or that is not allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The wave.
@@ -348,6 +348,7 @@ impl ReasonDetails {
             }
             PruneCause::NotAllowed(object) => {
                 (self.step, self.message) = (object.step, bound_message(&object.violation.to_string()));
+                self.add_violation(&object.violation);
             }
             PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
             PruneCause::UncheckedSeals(why) | PruneCause::Incomplete(why) => {
@@ -387,6 +388,18 @@ impl ReasonDetails {
             | PruneCause::UnreadInventory
             | PruneCause::UnsearchedFolders
             | PruneCause::Undecided => {}
+        }
+    }
+
+    fn add_violation(&mut self, violation: &AllowViolation) {
+        match violation {
+            AllowViolation::Namespace(name)
+            | AllowViolation::NamespaceItself(name)
+            | AllowViolation::Records(name) => self.namespace = bound_message(name),
+            AllowViolation::Kind(kind) | AllowViolation::ClusterScoped(kind) => {
+                self.kind = Some(kind.to_string());
+            }
+            AllowViolation::Outer(inner) => self.add_violation(inner),
         }
     }
 

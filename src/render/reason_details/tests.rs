@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DisallowedObject, ReconcilePolicy, RejectedContent,
+    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, ReconcilePolicy, RejectedContent,
     RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
