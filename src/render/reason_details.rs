@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, StalledState,
-    StepRequirement, SurplusFate, WithheldCause,
+    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, SourceDoubt,
+    StalledState, StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -259,7 +259,8 @@ impl ReasonDetails {
             Reason::RecordUnreadable(why)
             | Reason::Unusable(why)
             | Reason::KeyUnavailable(why)
-            | Reason::Incomplete(why) => self.message = bound_message(why),
+            | Reason::Incomplete(SourceDoubt::Incomplete(why)) => self.message = bound_message(why),
+            Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
                 self.add_prune_cause(cause);
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, StepObstacle, WithheldWrite, apply_set_description,
+    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite, apply_set_description,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -42,7 +42,7 @@ impl fmt::Display for Reason {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
-            Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
+            Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
             Self::Refused(why, _)
             | Self::RecordUnreadable(why)
             | Self::Unusable(why)
@@ -115,6 +115,15 @@ impl fmt::Display for Health {
             (HealthStatus::Current, _) => f.write_str("healthy"),
             (status, "") => write!(f, "{status}"),
             (status, message) => write!(f, "{status}: {message}"),
+        }
+    }
+}
+
+impl fmt::Display for SourceDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete(why) => f.write_str(why),
+            Self::Unrendered(root) => write!(f, "{root}"),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     DependencyState, DesiredObject, DesiredState, LiveObject, ObjectLifetime, Reason, ReplacementContent,
-    is_workload,
+    SourceDoubt, is_workload,
 };
 use crate::health::is_waiting_for_consumer;
 use crate::object::{ContentHash, Gvk, ObjectId};
@@ -311,15 +311,15 @@ impl Engine {
     }
 
     /// Returns why it cannot be known whether the source that brought an object still wants it.
-    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceDoubt> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
         if !state.is_lacking_roots_alone() {
-            return Some(why);
+            return Some(SourceDoubt::Incomplete(why));
         }
-        self.unrendered_root_reason(source, id).map(|doubt| doubt.to_string().into())
+        self.unrendered_root_reason(source, id).map(SourceDoubt::Unrendered)
     }
 
     /// Turns writes of a source that is only observed into a wait.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
+    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, SourceDoubt,
 };
 use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -76,7 +76,7 @@ pub(crate) enum Reason {
     Reading(ObjectId),
     /// The source was not read completely, so it cannot be known whether the object is still
     /// wanted.
-    Incomplete(Arc<str>),
+    Incomplete(SourceDoubt),
     /// It is no longer wanted, but is not deleted yet.
     Prune(PruneCause),
     /// It is no longer wanted, and is deleted only when a person confirms.
@@ -179,6 +179,7 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),
             Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),
             Self::Fight(FightCause::Deletions, _) => Some(CauseCode::ObjectDeleted),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::engine::RootDoubt;
 use crate::engine::decide::reason_code::CauseCode;
 use crate::health::Health;
 
@@ -54,6 +55,15 @@ impl DependencyState {
             Self::Paused => CauseCode::DependencyPaused,
         }
     }
+}
+
+/// The doubt whether a source still wants an object that it brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SourceDoubt {
+    /// The source was not read completely, for this reason.
+    Incomplete(Arc<str>),
+    /// A root of it does not render, and may want the object.
+    Unrendered(RootDoubt),
 }
 
 /// The owner of an object that is not ours.

@@ -105,11 +105,25 @@ fn kinds_and_records() -> Vec<Row> {
             json!({"object": config_json()}),
             "reading ConfigMap shop/env, whose data its pods use",
         ),
+    ]
+}
+
+fn sources() -> Vec<Row> {
+    vec![
         (
-            Reason::Incomplete(x()),
+            Reason::Incomplete(SourceDoubt::Incomplete(x())),
             "SourceIncomplete",
             json!({"message": "x"}),
             "the source was not read completely: x",
+        ),
+        (
+            Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {
+                folder: "shop".into(),
+                relation: RootRelation::Origin,
+            })),
+            "SourceIncomplete",
+            json!({"cause": "RootNotRendered", "file": "shop"}),
+            "the source was not read completely: not pruned: root shop does not render, and the object came from it",
         ),
         (
             Reason::ReadingPeers,
@@ -451,6 +465,7 @@ fn writes() -> Vec<Row> {
 fn rows() -> Vec<Row> {
     [
         kinds_and_records(),
+        sources(),
         dependencies(),
         budgets(),
         people(),
