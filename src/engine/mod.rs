@@ -52,8 +52,8 @@ pub(crate) use decide::ownership::{PriorSource, apply_set_description};
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, RejectionOutcome, SourceDoubt,
-    WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent,
+    RejectionOutcome, RetryCause, SourceDoubt, WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};

@@ -1,9 +1,12 @@
-//! The sentences of why rollouts fail.
+//! The sentences of why rollouts and writes fail.
 
 use std::fmt;
 
-use crate::engine::{RolloutFailure, RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
-use crate::object::{count_text, duration_text};
+use crate::engine::{
+    OversizedUnit, RetryCause, RolloutFailure, RolloutFailureCause, StalledRollout, StalledState, UnreadyPod,
+    WriteFailure,
+};
+use crate::object::{count_text, duration_text, verb_to_be};
 
 impl fmt::Display for RolloutFailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,5 +61,40 @@ impl fmt::Display for StalledState {
 impl fmt::Display for UnreadyPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pod {}: {}", self.name, self.message.as_deref().unwrap_or("it is not ready"))
+    }
+}
+
+impl fmt::Display for WriteFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict(_) => write!(f, "{}", RetryCause::Conflict),
+            Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for RetryCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict => f.write_str("another client wrote first"),
+            Self::LedgerFull { workload, used, limit } => write!(
+                f,
+                "the rollout ledger has no room for what is released together with {workload}: rollouts that are \
+                 not over take {used} of {limit} kB"
+            ),
+            Self::Message(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for OversizedUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, objects, used, limit } = self;
+        let (count, verb) = (count_text(*objects, "object"), verb_to_be(*objects));
+        write!(
+            f,
+            "{count} {verb} released together with {workload}, and the record of what was good before ({used} kB) is \
+             larger than one may be ({limit} kB); change fewer of them in one commit"
+        )
     }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RolloutFailureCause, SourceDoubt,
-    StalledState, StepRequirement, SurplusFate, WithheldCause,
+    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RetryCause, RolloutFailureCause,
+    SourceDoubt, StalledState, StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -114,7 +114,7 @@ pub(crate) struct ReasonDetails {
     /// The number of restarts of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u32>,
-    /// The number in use of what is bounded.
+    /// The number in use of what is bounded; of a record, in kilobytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u32>,
     /// The bound.
@@ -123,7 +123,7 @@ pub(crate) struct ReasonDetails {
     /// The pods that the object takes down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_down: Option<u32>,
-    /// The number of objects that would be deleted.
+    /// The number of objects that would be deleted, or that are released together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// The number of all objects among which they are.
@@ -243,12 +243,11 @@ impl ReasonDetails {
                 (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
             }
             Reason::Owned(owner) => self.holder = bound_message(owner.name()),
-            Reason::Oversized(id, why) => {
-                (self.object, self.message) = (Some(ObjectRef::of(id)), bound_message(why));
+            Reason::Oversized(unit) => {
+                (self.object, self.count) = (Some(ObjectRef::of(&unit.workload)), Some(unit.objects));
+                (self.used, self.limit) = (Some(unit.used), Some(unit.limit));
             }
-            Reason::Retrying(why, after) => {
-                (self.message, self.retry_after_seconds) = (bound_message(why), Some(full_seconds(*after)));
-            }
+            Reason::Retrying(cause, after) => self.add_retry(cause, *after),
             Reason::Fight(cause, after) => {
                 if let FightCause::Changes(who) = cause {
                     self.holder = bound_message(who);
@@ -272,6 +271,18 @@ impl ReasonDetails {
             | Reason::LeftAlone(_)
             | Reason::ReadingPeers
             | Reason::Observed => {}
+        }
+    }
+
+    fn add_retry(&mut self, cause: &RetryCause, after: Duration) {
+        self.retry_after_seconds = Some(full_seconds(after));
+        match cause {
+            RetryCause::Conflict => {}
+            RetryCause::LedgerFull { workload, used, limit } => {
+                self.object = Some(ObjectRef::of(workload));
+                (self.used, self.limit) = (Some(*used), Some(*limit));
+            }
+            RetryCause::Message(why) => self.message = bound_message(why),
         }
     }
 

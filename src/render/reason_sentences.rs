@@ -35,7 +35,7 @@ impl fmt::Display for Reason {
             ),
             Self::Terminating => f.write_str("it is being deleted"),
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
-            Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
+            Self::Retrying(cause, after) => write!(f, "{cause}; retry in {}", seconds(*after)),
             Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
             Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
             Self::KeyUnavailable(why) => {
@@ -45,8 +45,8 @@ impl fmt::Display for Reason {
             Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
             Self::Refused(why, _)
             | Self::RecordUnreadable(why)
-            | Self::Unusable(why)
-            | Self::Oversized(_, why) => f.write_str(why),
+            | Self::Unusable(why) => f.write_str(why),
+            Self::Oversized(unit) => write!(f, "{unit}"),
             Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),
             Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),

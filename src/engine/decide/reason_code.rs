@@ -126,6 +126,8 @@ codes! {
         OwnedByFormerSource => "Another source has the object, and no longer wants it.",
         OwnedByApplySet => "An ApplySet has the object, and its source is not known.",
         OwnedByTool => "A controller or another tool has the object.",
+        WriteConflict => "Another client wrote first.",
+        LedgerFull => "The rollout ledger has no room for the record of what is released together.",
         FieldsChanged => "Somebody changes the same fields.",
         ObjectDeleted => "Somebody deletes the object.",
         ReconcileDisabled => "The manifest asks not to reconcile the object.",

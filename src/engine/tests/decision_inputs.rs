@@ -104,7 +104,8 @@ impl Scene {
     /// Records that something has failed, and is tried again after a time.
     fn failed(self, retry_after: Duration) -> Self {
         self.with(|scene| {
-            let failure = TemporaryFailure { retry_at: scene.now + retry_after, reason: "it hangs".into() };
+            let cause = RetryCause::Message("it hangs".into());
+            let failure = TemporaryFailure { retry_at: scene.now + retry_after, cause };
             scene.entry.last_failure = Some(Box::new(failure));
         })
     }

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, ReconcilePolicy, RejectedContent,
-    RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite,
+    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, OversizedUnit, ReconcilePolicy, RefusalRule,
+    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
+    SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind};
@@ -416,10 +417,11 @@ fn refusals() -> Vec<Row> {
         ),
         (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
         (
-            Reason::Oversized(config(), x()),
+            Reason::Oversized(OversizedUnit { workload: config(), objects: 3001, used: 601, limit: 600 }),
             "UnitTooLarge",
-            json!({"object": config_json(), "message": "x"}),
-            "x",
+            json!({"object": config_json(), "count": 3001, "used": 601, "limit": 600}),
+            "3001 objects are released together with ConfigMap shop/env, and the record of what was good before \
+             (601 kB) is larger than one may be (600 kB); change fewer of them in one commit",
         ),
         (
             Reason::Generated(config()),
@@ -441,10 +443,28 @@ fn writes() -> Vec<Row> {
             "waiting for the watch to show rhumb's last write",
         ),
         (
-            Reason::Retrying(x(), Duration::from_millis(1500)),
+            Reason::Retrying(RetryCause::Message(x()), Duration::from_millis(1500)),
             "Retrying",
             json!({"message": "x", "retryAfterSeconds": 2}),
             "x; retry in 1 s",
+        ),
+        (
+            Reason::Retrying(RetryCause::Conflict, Duration::from_secs(5)),
+            "Retrying",
+            json!({"cause": "WriteConflict", "retryAfterSeconds": 5}),
+            "another client wrote first; retry in 5 s",
+        ),
+        (
+            Reason::Retrying(
+                RetryCause::LedgerFull { workload: config(), used: 800, limit: 900 },
+                Duration::from_secs(5),
+            ),
+            "Retrying",
+            json!({
+                "cause": "LedgerFull", "object": config_json(), "used": 800, "limit": 900, "retryAfterSeconds": 5,
+            }),
+            "the rollout ledger has no room for what is released together with ConfigMap shop/env: rollouts that \
+             are not over take 800 of 900 kB; retry in 5 s",
         ),
         (
             Reason::Fight(FightCause::Changes("kubectl".into()), Duration::from_secs(5)),
@@ -492,6 +512,14 @@ fn each_reason_has_its_code_its_values_and_its_sentence() {
         };
         assert_eq!((form, &*reason.to_string()), (expected, sentence), "{reason:?}");
     }
+}
+
+#[test]
+fn each_failed_write_says_why() {
+    let check = |failure: WriteFailure, expected: &str| assert_eq!(failure.to_string(), expected);
+    check(WriteFailure::Conflict(Duration::ZERO), "another client wrote first");
+    check(WriteFailure::Refused(x(), RefusalRule::Other, None), "x");
+    check(WriteFailure::Unknown(x(), Duration::ZERO), "x");
 }
 
 #[test]
