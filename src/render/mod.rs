@@ -11,6 +11,7 @@ mod diagnostics;
 mod failure_sentences;
 mod json;
 mod object_ref;
+mod order_sentences;
 mod outline;
 mod palette;
 mod progress;

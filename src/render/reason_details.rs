@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    MoveDoubt, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode, RetryCause, RolloutFailureCause,
-    SourceDoubt, StalledState, StepRequirement, SurplusFate, WithheldCause,
+    MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
+    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepRequirement, SurplusFate,
+    WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -45,6 +46,14 @@ impl CodedReason {
     pub(crate) fn of_failure(cause: &RolloutFailureCause) -> Self {
         let details = Some(Box::new(ReasonDetails::of_failure(cause)));
         Self { details, ..Self::of_code(ReasonCode::RolloutFailed) }
+    }
+
+    /// Returns the form of the outcome of an order.
+    pub(crate) fn of_order(outcome: &OrderOutcome) -> Self {
+        let mut details =
+            ReasonDetails { cause: Some(outcome.code().to_string()), ..ReasonDetails::default() };
+        details.add_order(outcome);
+        Self { details: Some(Box::new(details)), ..Self::of_code(ReasonCode::OrderAnswered) }
     }
 
     /// Returns the form of a reason of which nothing but the code is known.
@@ -271,6 +280,58 @@ impl ReasonDetails {
             | Reason::LeftAlone(_)
             | Reason::ReadingPeers
             | Reason::Observed => {}
+        }
+    }
+
+    fn add_order(&mut self, outcome: &OrderOutcome) {
+        match outcome {
+            OrderOutcome::Promoted(id, step) => {
+                (self.object, self.step) = (Some(ObjectRef::of(id)), Some(*step));
+            }
+            OrderOutcome::Aborted(unit) => self.add_unit(unit),
+            OrderOutcome::Undone(undone) => {
+                self.add_unit(&undone.unit);
+                self.objects = undone.kept.iter().take(MAX_NAMED_OBJECTS).map(ObjectRef::of).collect();
+            }
+            OrderOutcome::Retried { objects, cause } => {
+                (self.count, self.message) = (Some(*objects), bound_message(cause));
+            }
+            OrderOutcome::Confirmed { first, others, .. } => {
+                (self.object, self.count) = (Some(ObjectRef::of(first)), Some(others + 1));
+            }
+            OrderOutcome::NothingDone(obstacle) => self.add_obstacle(obstacle),
+        }
+    }
+
+    fn add_unit(&mut self, unit: &RejectedUnit) {
+        (self.object, self.count) = (Some(ObjectRef::of(&unit.object)), Some(unit.objects));
+        self.revision = bound_message(unit.revision.short_name());
+    }
+
+    fn add_obstacle(&mut self, obstacle: &OrderObstacle) {
+        match obstacle {
+            OrderObstacle::ForeignObject(id, source) => {
+                (self.object, self.source) = (Some(ObjectRef::of(id)), bound_message(source));
+            }
+            OrderObstacle::UnknownOrder(message) | OrderObstacle::UnavailableRevision(message) => {
+                self.message = bound_message(message);
+            }
+            OrderObstacle::NoStep(id)
+            | OrderObstacle::NoRollout(id)
+            | OrderObstacle::NoRevision(id)
+            | OrderObstacle::UnknownContent(id)
+            | OrderObstacle::DesiredBefore(id, _)
+            | OrderObstacle::NothingRejected(id) => self.object = Some(ObjectRef::of(id)),
+            OrderObstacle::Lacking(id, revision)
+            | OrderObstacle::Unchanged(id, revision)
+            | OrderObstacle::Desired(id, revision) => {
+                self.object = Some(ObjectRef::of(id));
+                self.revision = bound_message(revision.short_name());
+            }
+            OrderObstacle::NothingPending(source) => self.source = bound_message(source),
+            OrderObstacle::TooManyConfirmations(source, most) => {
+                (self.source, self.limit) = (bound_message(source), Some(*most));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The code, the values and the sentence of each reason, and of each cause inside one.
 
 mod failure_rows;
+mod order_rows;
 mod prune_rows;
 
 use std::collections::BTreeSet;
@@ -534,10 +535,12 @@ fn a_health_says_its_status_and_why_where_that_is_known() {
 fn each_code_and_each_cause_has_a_reason_and_no_word_is_both() {
     let rows = rows();
     let codes = rows.iter().map(|(reason, ..)| reason.code());
-    let codes: BTreeSet<ReasonCode> = codes.chain([ReasonCode::RolloutFailed]).collect();
+    let codes: BTreeSet<ReasonCode> =
+        codes.chain([ReasonCode::RolloutFailed, ReasonCode::OrderAnswered]).collect();
     assert!(codes.iter().eq(ReasonCode::ALL), "{codes:?}");
     let causes = rows.iter().filter_map(|(reason, ..)| reason.cause_code());
-    let causes: BTreeSet<CauseCode> = causes.chain(failure_rows::codes()).collect();
+    let causes: BTreeSet<CauseCode> =
+        causes.chain(failure_rows::codes()).chain(order_rows::codes()).collect();
     assert!(causes.iter().eq(CauseCode::ALL), "{causes:?}");
     let words = ReasonCode::ALL.iter().map(|code| code.word());
     let words: BTreeSet<&str> = words.chain(CauseCode::ALL.iter().map(|code| code.word())).collect();
