@@ -139,11 +139,12 @@ pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
+pub(crate) use restart::changed_data::ChangedData;
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;
 pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
-pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState, changed_words};
+pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
@@ -184,6 +185,9 @@ pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent,
+};
+pub(crate) use rollout::rollback::rejection_cause::{
+    FailedChange, FailedRelease, RejectionCause, RollbackObstacle,
 };
 pub(crate) use rollout::rollback::rejection_text::{
     is_readable_rejection, parse_rejections, rejections_seal_status, rejections_text,

@@ -14,6 +14,7 @@ use crate::engine::orders::order_outcome::{AnsweredOrder, OrderObstacle, OrderOu
 use crate::engine::orders::undo::UndoRequest;
 use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
@@ -254,7 +255,7 @@ impl Engine {
         }
     }
 
-    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> OrderOutcome {
+    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &Arc<str>) -> OrderOutcome {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
@@ -274,7 +275,7 @@ impl Engine {
             return OrderOutcome::NothingDone(OrderObstacle::NoRollout(id.clone()));
         };
         let rejected = RejectedUnit::of(&unit, id);
-        let cause = format!("revision {} aborted by {}", unit.revision.short_name(), actor_words(by)).into();
+        let cause = RejectionCause::Aborted(unit.revision.clone(), by.clone()).to_string().into();
         self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
         OrderOutcome::Aborted(rejected)
     }
@@ -310,11 +311,6 @@ impl Engine {
             .retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
         state.pending_rejections.push(rejection);
     }
-}
-
-/// Returns whose hand it was, in words.
-pub(in crate::engine) fn actor_words(by: &str) -> &str {
-    if by.is_empty() { "hand" } else { by }
 }
 
 /// The record for the inventory.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::orders::carry_out::{OrderAnswer, actor_words};
+use crate::engine::orders::carry_out::OrderAnswer;
 use crate::engine::orders::order::Order;
 use crate::engine::orders::order_outcome::{
     AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};
 use crate::graph::ConnectedUnits;
@@ -162,11 +163,11 @@ impl Engine {
         &mut self,
         source: SourceId,
         id: &ObjectId,
-        user: &str,
+        by: &Arc<str>,
         unit: ReleaseUnit,
     ) -> RejectedUnit {
         let rejected = RejectedUnit::of(&unit, id);
-        let cause = format!("revision {} undone by {}", unit.revision.short_name(), actor_words(user)).into();
+        let cause = RejectionCause::Undone(unit.revision.clone(), by.clone()).to_string().into();
         self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
         rejected
     }
