@@ -11,8 +11,8 @@ use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
     MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
-    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepRequirement, SurplusFate,
-    WithheldCause,
+    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement,
+    SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -406,11 +406,27 @@ impl ReasonDetails {
                 if let StepRequirement::Pods { ready, target } = wait.lacks {
                     (self.ready, self.target) = (Some(ready), Some(target));
                 }
-                self.message = why.as_ref().and_then(|why| bound_message(&why.to_string()));
+                if let Some(obstacle) = why {
+                    self.add_step_obstacle(obstacle);
+                }
             }
             HeldStep::LostNode(node) => self.node = Some(node.to_string()),
             HeldStep::Surplus(SurplusFate::Kept(why)) => self.message = bound_message(why),
             HeldStep::Surplus(SurplusFate::Removed) => {}
+        }
+    }
+
+    fn add_step_obstacle(&mut self, obstacle: &StepObstacle) {
+        match obstacle {
+            StepObstacle::Reason(reason) => self.message = bound_message(&reason.to_string()),
+            StepObstacle::EvictionRefused { pod, node, message } => {
+                (self.pod, self.node) = (bound_message(pod), bound_message(node));
+                self.message = bound_message(message);
+            }
+            StepObstacle::EvictionDenied(message) | StepObstacle::UnreadableNodes(message) => {
+                self.message = bound_message(message);
+            }
+            StepObstacle::UnlistedNodes => {}
         }
     }
 

@@ -187,7 +187,12 @@ impl fmt::Display for StepObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reason(reason) => write!(f, "{reason}"),
-            Self::Message(why) => f.write_str(why),
+            Self::EvictionRefused { pod, node, message } => {
+                write!(f, "pod {pod} on node {node} cannot be evicted: {message}")
+            }
+            Self::EvictionDenied(lacks) => write!(f, "no pod of it can be evicted: {lacks}"),
+            Self::UnreadableNodes(why) => write!(f, "the nodes cannot be read: {why}"),
+            Self::UnlistedNodes => f.write_str("the nodes are being listed"),
         }
     }
 }

@@ -229,6 +229,19 @@ impl HeldStep {
 pub(crate) enum StepObstacle {
     /// The budget is short, or a person has paused it.
     Reason(Box<Reason>),
-    /// An eviction was refused, or the nodes are not known, as these words say.
-    Message(Arc<str>),
+    /// The eviction of a pod was refused.
+    EvictionRefused {
+        /// The pod.
+        pod: Arc<str>,
+        /// Its node.
+        node: Arc<str>,
+        /// The words of the API server.
+        message: Arc<str>,
+    },
+    /// No pod may be evicted, and which right is missing.
+    EvictionDenied(Arc<str>),
+    /// The nodes cannot be read, for this reason.
+    UnreadableNodes(Arc<str>),
+    /// The nodes are being listed.
+    UnlistedNodes,
 }

@@ -339,14 +339,6 @@ fn steps() -> Vec<Row> {
             "step 1 of 2: 3 of 4 new pods are ready",
         ),
         (
-            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Message(x())))),
-            "StepInProgress",
-            json!({
-                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
-            }),
-            "step 1 of 2: 3 of 4 new pods are ready; x",
-        ),
-        (
             Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Reason(paused.into())))),
             "StepInProgress",
             json!({
@@ -373,6 +365,37 @@ fn steps() -> Vec<Row> {
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
             "scaling gave the new template more pods than its step allows: they cannot be removed: x",
+        ),
+    ]
+}
+
+fn step_obstacles() -> Vec<Row> {
+    let held = |obstacle: StepObstacle, more: Value, sentence: &'static str| {
+        let mut details = json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4});
+        details.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (Reason::Step(HeldStep::Pods(wait(), Some(obstacle))), "StepInProgress", details, sentence)
+    };
+    let (pod, node) = ("web-1".into(), "node-1".into());
+    vec![
+        held(
+            StepObstacle::EvictionRefused { pod, node, message: x() },
+            json!({"pod": "web-1", "node": "node-1", "message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; pod web-1 on node node-1 cannot be evicted: x",
+        ),
+        held(
+            StepObstacle::EvictionDenied(x()),
+            json!({"message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; no pod of it can be evicted: x",
+        ),
+        held(
+            StepObstacle::UnreadableNodes(x()),
+            json!({"message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; the nodes cannot be read: x",
+        ),
+        held(
+            StepObstacle::UnlistedNodes,
+            json!({}),
+            "step 1 of 2: 3 of 4 new pods are ready; the nodes are being listed",
         ),
     ]
 }
@@ -492,6 +515,7 @@ fn rows() -> Vec<Row> {
         people(),
         rejections_and_opt_outs(),
         steps(),
+        step_obstacles(),
         refusals(),
         writes(),
         prune_rows::deferred(),
