@@ -12,6 +12,7 @@ use crate::engine::{AllowList, check_annotations, check_variables, find_dependen
 use crate::input::{ASSUMED_VERSION, Decrypter, VariableMode, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
+use crate::render::describe_violation;
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
 /// Says how far a file with a faulty document is read.
@@ -220,7 +221,8 @@ impl ManifestSet {
         let invalid = assembled.invalid.iter().map(|invalid| (&invalid.id, &invalid.origin));
         let mut disallowed = BTreeMap::new();
         for (id, origin) in objects.chain(invalid) {
-            if let Some(found) = allow.finding(id, scopes.get(&id.group_kind()), origin) {
+            if let Some(violation) = allow.violation(id, scopes.get(&id.group_kind())) {
+                let found = describe_violation(&violation, id, origin);
                 disallowed.insert(id.clone(), found.message.clone());
                 diagnostics.push(found);
             }

@@ -18,7 +18,7 @@ use super::{
 use crate::cluster;
 use crate::config::Config;
 use crate::daemon;
-use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, changed_words, is_workload};
+use crate::engine::{ChangedData, ConfigStamp, Plan, PlannedAction, PlannedObject, is_workload};
 use crate::graph;
 use crate::health;
 use crate::object::ObjectId;
@@ -291,7 +291,7 @@ fn restart_cause(target: &ManagedObject) -> Option<String> {
     let started: ConfigStamp = target.annotation_value(annotations::CONFIG).parse().ok()?;
     let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
     started.template_hash()?;
-    Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))
+    Some(format!("its pods were restarted, as the data of {} changed", ChangedData::of(&uses, started)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::input::sandbox::RenderProgram;
 use crate::input::{Decrypter, needed_programs, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
+use crate::render::describe_violation;
 use crate::source::{self, SnapshotFile, Source};
 
 /// The objects of a source.
@@ -69,8 +70,8 @@ impl GatheredManifests {
         let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
         let (mut objects, mut refused) = (Vec::new(), Vec::new());
         for object in assembled.objects {
-            match allow.finding(&object.id, scopes.get(&object.id.group_kind()), &object.origin) {
-                Some(found) => refused.push(found),
+            match allow.violation(&object.id, scopes.get(&object.id.group_kind())) {
+                Some(violation) => refused.push(describe_violation(&violation, &object.id, &object.origin)),
                 None => objects.push(object),
             }
         }

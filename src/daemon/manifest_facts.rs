@@ -15,6 +15,7 @@ use crate::engine::{
 use crate::input::{Decrypter, VariableMode, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestFile};
 use crate::object::{Diagnostic, GroupKind, Gvk, NamespacedKind, Object, ObjectId, count_text, verb_to_be};
+use crate::render::describe_violation;
 use crate::source::SnapshotFile;
 
 /// The settings for reading the files of one source.
@@ -95,7 +96,8 @@ impl ReadSettings {
             let assembled = manifest::assemble([item], scopes, &self.namespace);
             facts.diagnostics.extend(assembled.diagnostics);
             for object in assembled.objects {
-                if let Some(found) = self.allow.finding(&object.id, scope, &object.origin) {
+                if let Some(violation) = self.allow.violation(&object.id, scope) {
+                    let found = describe_violation(&violation, &object.id, &object.origin);
                     facts.disallowed.push(unusable_object(object.id, object.gvk, &found));
                     disallowed.add(found);
                     continue;
@@ -117,8 +119,9 @@ impl ReadSettings {
                 facts.diagnostics.extend(misuse);
             }
             for invalid in assembled.invalid {
-                match self.allow.finding(&invalid.id, scope, &invalid.origin) {
-                    Some(found) => {
+                match self.allow.violation(&invalid.id, scope) {
+                    Some(violation) => {
+                        let found = describe_violation(&violation, &invalid.id, &invalid.origin);
                         facts.disallowed.push(unusable_object(invalid.id, invalid.gvk, &found));
                         disallowed.add(found);
                     }

@@ -23,7 +23,9 @@ use crate::engine::facts::source_declaration::SourceDeclaration;
 use crate::engine::input::Input;
 use crate::engine::state::Engine;
 use crate::engine::trace::{TraceCall, TraceChunk, TraceRecorder};
-use crate::engine::{Budget, HashCipherStatus, RolloutLedger, SourceId, SourceStatement, UndoRequest};
+use crate::engine::{
+    AnsweredOrder, Budget, HashCipherStatus, RolloutLedger, SourceId, SourceStatement, UndoRequest,
+};
 use crate::object::ObjectId;
 
 /// Declarations and facts.
@@ -119,7 +121,7 @@ impl Engine {
 
     /// Returns the orders carried out since the last call, each with its outcome. An order takes
     /// effect once its acknowledgement is written, so none counts before.
-    pub(crate) fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+    pub(crate) fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, AnsweredOrder)> {
         self.trace_call(TraceCall::TakeDoneOrders, None, (), |engine, ()| engine.drain_done_orders())
     }
 

@@ -52,7 +52,8 @@ pub(crate) use decide::ownership::{PriorSource, apply_set_description};
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent, RejectionOutcome, WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent,
+    RejectionOutcome, RetryCause, SourceDoubt, WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
@@ -131,15 +132,19 @@ pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
     parse_orders,
 };
+pub(crate) use orders::order_outcome::{
+    AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
+};
 pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
+pub(crate) use restart::changed_data::ChangedData;
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;
 pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
-pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState, changed_words};
+pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
@@ -151,6 +156,7 @@ pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
 pub(crate) use rollout::dry_run_impact::DryRunImpact;
 pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
+pub(crate) use rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 #[cfg(test)]
@@ -179,6 +185,9 @@ pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent,
+};
+pub(crate) use rollout::rollback::rejection_cause::{
+    FailedChange, FailedRelease, RejectionCause, RollbackObstacle,
 };
 pub(crate) use rollout::rollback::rejection_text::{
     is_readable_rejection, parse_rejections, rejections_seal_status, rejections_text,

@@ -6,20 +6,25 @@
 //! **Invariant:** gives text and writes nowhere; decides nothing, and masks nothing (what it gets
 //! is masked already).
 
+mod allow_sentences;
 mod diagnostics;
+mod failure_sentences;
 mod json;
 mod object_ref;
+mod order_sentences;
 mod outline;
 mod palette;
 mod progress;
 mod prune_sentences;
 mod reason_details;
 mod reason_sentences;
+mod rejection_sentences;
 mod release_order;
 mod rollout_sentences;
 mod text;
 mod unified;
 
+pub(crate) use allow_sentences::describe_violation;
 pub(crate) use diagnostics::{diagnostics, tally};
 pub(crate) use json::{manifests_json, plan_json};
 pub(crate) use object_ref::ObjectRef;

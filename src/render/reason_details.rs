@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
 use crate::engine::{
-    BudgetScope, BudgetShortage, ChangeMilestone, FightCause, HeldStep, MoveDoubt, PauseSubject,
-    PeerInterest, PruneCause, Reason, ReasonCode, StepRequirement, SurplusFate, WithheldCause,
+    AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
+    MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
+    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement,
+    SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -38,6 +40,20 @@ impl CodedReason {
         let details = ReasonDetails::of(reason);
         let is_empty = details == ReasonDetails::default();
         Self { details: (!is_empty).then(|| Box::new(details)), ..Self::of_code(reason.code()) }
+    }
+
+    /// Returns the form of the cause for which a rollout failed.
+    pub(crate) fn of_failure(cause: &RolloutFailureCause) -> Self {
+        let details = Some(Box::new(ReasonDetails::of_failure(cause)));
+        Self { details, ..Self::of_code(ReasonCode::RolloutFailed) }
+    }
+
+    /// Returns the form of the outcome of an order.
+    pub(crate) fn of_order(outcome: &OrderOutcome) -> Self {
+        let mut details =
+            ReasonDetails { cause: Some(outcome.code().to_string()), ..ReasonDetails::default() };
+        details.add_order(outcome);
+        Self { details: Some(Box::new(details)), ..Self::of_code(ReasonCode::OrderAnswered) }
     }
 
     /// Returns the form of a reason of which nothing but the code is known.
@@ -74,7 +90,7 @@ pub(crate) struct ReasonDetails {
     /// The source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The namespace whose bound it is.
+    /// The namespace whose bound it is, or that is not allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The wave.
@@ -95,7 +111,19 @@ pub(crate) struct ReasonDetails {
     /// The node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The number in use of what is bounded.
+    /// The pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The container of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// The word of a kubelet or of a controller about the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_reason: Option<String>,
+    /// The number of restarts of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u32>,
+    /// The number in use of what is bounded; of a record, in kilobytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u32>,
     /// The bound.
@@ -104,7 +132,7 @@ pub(crate) struct ReasonDetails {
     /// The pods that the object takes down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_down: Option<u32>,
-    /// The number of objects that would be deleted.
+    /// The number of objects that would be deleted, or that are released together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// The number of all objects among which they are.
@@ -134,7 +162,7 @@ pub(crate) struct ReasonDetails {
     /// The time until the next try, in full seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
-    /// The whole time that others are given, in seconds.
+    /// The whole time that others are given, or that has passed, in full seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period_seconds: Option<u64>,
     /// The words of the server, of a controller or of a person.
@@ -148,6 +176,40 @@ impl ReasonDetails {
         let mut details = Self { cause: reason.cause_code().map(|code| code.to_string()), ..Self::default() };
         details.add(reason);
         details
+    }
+
+    /// Returns the values of the cause for which a rollout failed.
+    fn of_failure(cause: &RolloutFailureCause) -> Self {
+        let mut details = Self { cause: Some(cause.code().to_string()), ..Self::default() };
+        details.add_failure(cause);
+        details
+    }
+
+    fn add_failure(&mut self, cause: &RolloutFailureCause) {
+        match cause {
+            RolloutFailureCause::Pods(failure) => {
+                self.pod = failure.pod.as_deref().and_then(bound_message);
+                self.container = failure.container.as_deref().and_then(bound_message);
+                self.pod_reason = bound_message(&failure.reason);
+                (self.restarts, self.message) = (failure.restarts, bound_message(&failure.message));
+            }
+            RolloutFailureCause::Status(message) | RolloutFailureCause::RecreationRefused(message) => {
+                self.message = bound_message(message);
+            }
+            RolloutFailureCause::Stalled(stalled) => {
+                self.period_seconds = Some(full_seconds(stalled.timeout));
+                match &stalled.state {
+                    StalledState::Step(step) => self.add_step(step),
+                    StalledState::Health(health) => self.message = bound_message(&health.to_string()),
+                }
+                if let Some(pod) = &stalled.unready {
+                    self.pod = bound_message(&pod.name);
+                    let message = pod.message.as_deref().and_then(bound_message);
+                    self.message = message.or_else(|| self.message.take());
+                }
+            }
+            RolloutFailureCause::WorkloadMissing(time) => self.period_seconds = Some(full_seconds(*time)),
+        }
     }
 
     fn add(&mut self, reason: &Reason) {
@@ -164,8 +226,7 @@ impl ReasonDetails {
             }
             Reason::UnknownKind(gvk) => self.set_kind(gvk),
             Reason::Needs(id, state) => {
-                (self.object, self.message) =
-                    (Some(ObjectRef::of(id)), state.message().and_then(bound_message));
+                (self.object, self.message) = (Some(ObjectRef::of(id)), dependency_message(state));
             }
             Reason::Wave(wave, id) => (self.wave, self.object) = (Some(*wave), Some(ObjectRef::of(id))),
             Reason::Budget(shortage) => self.add_shortage(shortage),
@@ -191,12 +252,11 @@ impl ReasonDetails {
                 (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
             }
             Reason::Owned(owner) => self.holder = bound_message(owner.name()),
-            Reason::Oversized(id, why) => {
-                (self.object, self.message) = (Some(ObjectRef::of(id)), bound_message(why));
+            Reason::Oversized(unit) => {
+                (self.object, self.count) = (Some(ObjectRef::of(&unit.workload)), Some(unit.objects));
+                (self.used, self.limit) = (Some(unit.used), Some(unit.limit));
             }
-            Reason::Retrying(why, after) => {
-                (self.message, self.retry_after_seconds) = (bound_message(why), Some(full_seconds(*after)));
-            }
+            Reason::Retrying(cause, after) => self.add_retry(cause, *after),
             Reason::Fight(cause, after) => {
                 if let FightCause::Changes(who) = cause {
                     self.holder = bound_message(who);
@@ -207,7 +267,8 @@ impl ReasonDetails {
             Reason::RecordUnreadable(why)
             | Reason::Unusable(why)
             | Reason::KeyUnavailable(why)
-            | Reason::Incomplete(why) => self.message = bound_message(why),
+            | Reason::Incomplete(SourceDoubt::Incomplete(why)) => self.message = bound_message(why),
+            Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
                 self.add_prune_cause(cause);
             }
@@ -219,6 +280,70 @@ impl ReasonDetails {
             | Reason::LeftAlone(_)
             | Reason::ReadingPeers
             | Reason::Observed => {}
+        }
+    }
+
+    fn add_order(&mut self, outcome: &OrderOutcome) {
+        match outcome {
+            OrderOutcome::Promoted(id, step) => {
+                (self.object, self.step) = (Some(ObjectRef::of(id)), Some(*step));
+            }
+            OrderOutcome::Aborted(unit) => self.add_unit(unit),
+            OrderOutcome::Undone(undone) => {
+                self.add_unit(&undone.unit);
+                self.objects = undone.kept.iter().take(MAX_NAMED_OBJECTS).map(ObjectRef::of).collect();
+            }
+            OrderOutcome::Retried { objects, cause } => {
+                (self.count, self.message) = (Some(*objects), bound_message(cause));
+            }
+            OrderOutcome::Confirmed { first, others, .. } => {
+                (self.object, self.count) = (Some(ObjectRef::of(first)), Some(others + 1));
+            }
+            OrderOutcome::NothingDone(obstacle) => self.add_obstacle(obstacle),
+        }
+    }
+
+    fn add_unit(&mut self, unit: &RejectedUnit) {
+        (self.object, self.count) = (Some(ObjectRef::of(&unit.object)), Some(unit.objects));
+        self.revision = bound_message(unit.revision.short_name());
+    }
+
+    fn add_obstacle(&mut self, obstacle: &OrderObstacle) {
+        match obstacle {
+            OrderObstacle::ForeignObject(id, source) => {
+                (self.object, self.source) = (Some(ObjectRef::of(id)), bound_message(source));
+            }
+            OrderObstacle::UnknownOrder(message) | OrderObstacle::UnavailableRevision(message) => {
+                self.message = bound_message(message);
+            }
+            OrderObstacle::NoStep(id)
+            | OrderObstacle::NoRollout(id)
+            | OrderObstacle::NoRevision(id)
+            | OrderObstacle::UnknownContent(id)
+            | OrderObstacle::DesiredBefore(id, _)
+            | OrderObstacle::NothingRejected(id) => self.object = Some(ObjectRef::of(id)),
+            OrderObstacle::Lacking(id, revision)
+            | OrderObstacle::Unchanged(id, revision)
+            | OrderObstacle::Desired(id, revision) => {
+                self.object = Some(ObjectRef::of(id));
+                self.revision = bound_message(revision.short_name());
+            }
+            OrderObstacle::NothingPending(source) => self.source = bound_message(source),
+            OrderObstacle::TooManyConfirmations(source, most) => {
+                (self.source, self.limit) = (bound_message(source), Some(*most));
+            }
+        }
+    }
+
+    fn add_retry(&mut self, cause: &RetryCause, after: Duration) {
+        self.retry_after_seconds = Some(full_seconds(after));
+        match cause {
+            RetryCause::Conflict => {}
+            RetryCause::LedgerFull { workload, used, limit } => {
+                self.object = Some(ObjectRef::of(workload));
+                (self.used, self.limit) = (Some(*used), Some(*limit));
+            }
+            RetryCause::Message(why) => self.message = bound_message(why),
         }
     }
 
@@ -281,11 +406,27 @@ impl ReasonDetails {
                 if let StepRequirement::Pods { ready, target } = wait.lacks {
                     (self.ready, self.target) = (Some(ready), Some(target));
                 }
-                self.message = why.as_ref().and_then(|why| bound_message(&why.to_string()));
+                if let Some(obstacle) = why {
+                    self.add_step_obstacle(obstacle);
+                }
             }
             HeldStep::LostNode(node) => self.node = Some(node.to_string()),
             HeldStep::Surplus(SurplusFate::Kept(why)) => self.message = bound_message(why),
             HeldStep::Surplus(SurplusFate::Removed) => {}
+        }
+    }
+
+    fn add_step_obstacle(&mut self, obstacle: &StepObstacle) {
+        match obstacle {
+            StepObstacle::Reason(reason) => self.message = bound_message(&reason.to_string()),
+            StepObstacle::EvictionRefused { pod, node, message } => {
+                (self.pod, self.node) = (bound_message(pod), bound_message(node));
+                self.message = bound_message(message);
+            }
+            StepObstacle::EvictionDenied(message) | StepObstacle::UnreadableNodes(message) => {
+                self.message = bound_message(message);
+            }
+            StepObstacle::UnlistedNodes => {}
         }
     }
 
@@ -296,6 +437,7 @@ impl ReasonDetails {
             }
             PruneCause::NotAllowed(object) => {
                 (self.step, self.message) = (object.step, bound_message(&object.violation.to_string()));
+                self.add_violation(&object.violation);
             }
             PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
             PruneCause::UncheckedSeals(why) | PruneCause::Incomplete(why) => {
@@ -312,7 +454,7 @@ impl ReasonDetails {
             PruneCause::Unfinished(id, milestone) => {
                 self.object = Some(ObjectRef::of(id));
                 if let ChangeMilestone::Healthy(health) = milestone {
-                    self.message = bound_message(health);
+                    self.message = bound_message(&health.to_string());
                 }
             }
             PruneCause::UnobservedSource(name) => self.source = Some(name.to_string()),
@@ -338,6 +480,18 @@ impl ReasonDetails {
         }
     }
 
+    fn add_violation(&mut self, violation: &AllowViolation) {
+        match violation {
+            AllowViolation::Namespace(name)
+            | AllowViolation::NamespaceItself(name)
+            | AllowViolation::Records(name) => self.namespace = bound_message(name),
+            AllowViolation::Kind(kind) | AllowViolation::ClusterScoped(kind) => {
+                self.kind = Some(kind.to_string());
+            }
+            AllowViolation::Outer(inner) => self.add_violation(inner),
+        }
+    }
+
     fn add_withheld(&mut self, cause: &WithheldCause) {
         self.source = cause.source().map(str::to_owned);
         match cause {
@@ -349,6 +503,23 @@ impl ReasonDetails {
             }
             WithheldCause::Peer(..) => {}
         }
+    }
+}
+
+/// Returns the words of others about the state of a needed object.
+fn dependency_message(state: &DependencyState) -> Option<String> {
+    match state {
+        DependencyState::Unhealthy(health) => bound_message(&health.to_string()),
+        DependencyState::Refused(why) | DependencyState::Unusable(why) => bound_message(why),
+        DependencyState::Missing
+        | DependencyState::Unnamed
+        | DependencyState::Deleting
+        | DependencyState::Unchanged
+        | DependencyState::RollingOut
+        | DependencyState::Soaking
+        | DependencyState::RollingBack
+        | DependencyState::Contested
+        | DependencyState::Paused => None,
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, StepObstacle, WithheldWrite, apply_set_description,
+    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite, apply_set_description,
 };
+use crate::health::{Health, HealthStatus};
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,18 +35,18 @@ impl fmt::Display for Reason {
             ),
             Self::Terminating => f.write_str("it is being deleted"),
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
-            Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
+            Self::Retrying(cause, after) => write!(f, "{cause}; retry in {}", seconds(*after)),
             Self::Fight(cause, after) => write!(f, "{cause}; next repair in {}", seconds(*after)),
             Self::ReadingRevision(revision) => write!(f, "reading its content from revision {revision}"),
             Self::KeyUnavailable(why) => {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
-            Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
+            Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
             Self::Refused(why, _)
             | Self::RecordUnreadable(why)
-            | Self::Unusable(why)
-            | Self::Oversized(_, why) => f.write_str(why),
+            | Self::Unusable(why) => f.write_str(why),
+            Self::Oversized(unit) => write!(f, "{unit}"),
             Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),
             Self::Paused(subject, why) if why.is_empty() => write!(f, "{subject} is paused"),
@@ -103,6 +104,26 @@ impl fmt::Display for DependencyState {
             Self::Unusable(why) => write!(f, "cannot be used: {why}"),
             Self::Contested => f.write_str("is wanted twice"),
             Self::Paused => f.write_str("is paused"),
+        }
+    }
+}
+
+/// As a predicate: "healthy", or the status with the words about it.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.status, &*self.message) {
+            (HealthStatus::Current, _) => f.write_str("healthy"),
+            (status, "") => write!(f, "{status}"),
+            (status, message) => write!(f, "{status}: {message}"),
+        }
+    }
+}
+
+impl fmt::Display for SourceDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete(why) => f.write_str(why),
+            Self::Unrendered(root) => write!(f, "{root}"),
         }
     }
 }
@@ -166,7 +187,12 @@ impl fmt::Display for StepObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reason(reason) => write!(f, "{reason}"),
-            Self::Message(why) => f.write_str(why),
+            Self::EvictionRefused { pod, node, message } => {
+                write!(f, "pod {pod} on node {node} cannot be evicted: {message}")
+            }
+            Self::EvictionDenied(lacks) => write!(f, "no pod of it can be evicted: {lacks}"),
+            Self::UnreadableNodes(why) => write!(f, "the nodes cannot be read: {why}"),
+            Self::UnlistedNodes => f.write_str("the nodes are being listed"),
         }
     }
 }

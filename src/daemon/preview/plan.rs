@@ -273,7 +273,7 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
             let words = apply
                 .variant
                 .config_stamp
-                .map(|started| engine.view().changed_words(&apply.desired.id, started));
+                .map(|started| engine.view().changed_data(&apply.desired.id, started).to_string());
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
         ApplyPurpose::Create | ApplyPurpose::Change => None,

@@ -60,7 +60,7 @@ impl TransientReasons<'_> {
             | Reason::Owned(_)
             | Reason::NotAdopted
             | Reason::Unusable(_)
-            | Reason::Oversized(..)
+            | Reason::Oversized(_)
             | Reason::Rejected(_)
             | Reason::Generated(_)
             | Reason::Paused(..)

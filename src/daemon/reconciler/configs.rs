@@ -280,7 +280,7 @@ impl Reconciler {
         if let (ApplyPurpose::Restart, Some(started), RunMode::Daemon) =
             (apply.purpose, apply.variant.config_stamp, self.run_mode)
         {
-            let changed = self.engine.view().changed_words(id, started);
+            let changed = self.engine.view().changed_data(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");
         }
     }

@@ -14,7 +14,7 @@ use super::super::tasks::FatalError;
 use super::Reconciler;
 use super::discovery::PinState;
 use crate::cluster::{Autoscaler, InformerChange, InformerEvent};
-use crate::engine::{Input, LiveObject, Reason, SourceId, SourceReading, SourceWrites};
+use crate::engine::{Input, LiveObject, Reason, RetryCause, SourceId, SourceReading, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId, count_text};
 use crate::report::EventReason;
 
@@ -225,7 +225,7 @@ impl Reconciler {
     /// Requeues an object after a backoff, as a question about it had no answer.
     fn requeue_after_failure(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
-        self.objects.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));
+        self.objects.reasons.insert(id.clone(), Reason::Retrying(RetryCause::Message(why.clone()), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
 }

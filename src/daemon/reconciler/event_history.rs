@@ -151,7 +151,7 @@ impl EventHistory {
     pub(super) fn note_outcome(&mut self, rollout_event: &RolloutEvent) {
         match (&rollout_event.kind, &rollout_event.rollback_cause) {
             (RolloutEventKind::Failed(why), _) => {
-                self.failed.insert(rollout_event.id.clone(), why.clone());
+                self.failed.insert(rollout_event.id.clone(), why.to_string().into());
             }
             (RolloutEventKind::Succeeded, None) => {
                 self.failed.remove(&rollout_event.id);
@@ -176,6 +176,7 @@ impl EventHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::RolloutFailureCause;
     use crate::object::GroupKind;
 
     /// Returns a source of which an earlier process has reported that this revision had settled.
@@ -268,7 +269,8 @@ mod tests {
         let is_known =
             |history: &EventHistory, words: &str| history.known_failure(words).as_deref() == Some(why);
         assert!(!is_known(&history, &cause), "nothing was reported");
-        history.note_outcome(&rollout_event("web", RolloutEventKind::Failed(why.into()), None));
+        let failed = RolloutEventKind::Failed(RolloutFailureCause::Status(why.into()));
+        history.note_outcome(&rollout_event("web", failed, None));
         assert!(is_known(&history, &cause));
         assert!(is_known(&history, &format!("{cause}; Back-off restarting; it is back at revision 3c4d")));
         for other in ["pod web-1, container web: OOMKilled", "revision 1a2b undone by ann"] {

@@ -50,6 +50,7 @@ impl Reconciler {
             // A rollback is news of the commit that failed.
             let head = self.engine.view().source(rollout_event.source).head.clone();
             let about = if rollout_event.rollback_cause.is_some() { head } else { revision };
+            let message = EventMessage { text: message, coded: rollout_event_code(&rollout_event) };
             self.record_event(reason, rollout_event.source, Some(&rollout_event.id), message, about);
         }
     }
@@ -349,6 +350,14 @@ fn rollout_event_words(
     }
 }
 
+/// Returns the event of a rollout for machines: of a failure, its cause.
+fn rollout_event_code(rollout_event: &RolloutEvent) -> CodedReason {
+    match &rollout_event.kind {
+        RolloutEventKind::Failed(why) => CodedReason::of_failure(why),
+        RolloutEventKind::Started | RolloutEventKind::Succeeded => CodedReason::default(),
+    }
+}
+
 /// Returns the event reason of an object's outcome; none where it is no event.
 fn event_reason(outcome: &Outcome) -> Option<EventReason> {
     Some(match outcome {
@@ -393,25 +402,45 @@ fn is_work(reason: EventReason) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::RolloutFailureCause;
     use crate::object::{ContentHash, GroupKind};
 
-    /// Returns the event that is recorded of a rollout to revision 3c4d.
-    fn recorded(kind: RolloutEventKind, cause: Option<&str>, is_known: bool) -> (EventReason, String) {
-        let rollout_event = RolloutEvent {
+    /// Returns an event of a rollout of `web`.
+    fn event(kind: RolloutEventKind, cause: Option<&str>) -> RolloutEvent {
+        RolloutEvent {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
             source: SourceId::new(0),
             content: ContentHash::hash_bytes(b"web"),
             kind,
             rollback_cause: cause.map(Into::into),
-        };
-        rollout_event_words(&rollout_event, "3c4d", is_known)
+        }
+    }
+
+    /// Returns the event that is recorded of a rollout to revision 3c4d.
+    fn recorded(kind: RolloutEventKind, cause: Option<&str>, is_known: bool) -> (EventReason, String) {
+        rollout_event_words(&event(kind, cause), "3c4d", is_known)
+    }
+
+    #[test]
+    fn the_event_of_a_failure_alone_has_a_code() {
+        let failed = RolloutEventKind::Failed(RolloutFailureCause::Status("it crashes".into()));
+        for (kind, expected) in [
+            (RolloutEventKind::Started, None),
+            (RolloutEventKind::Succeeded, None),
+            (failed, Some("RolloutFailed")),
+        ] {
+            let coded = rollout_event_code(&event(kind, Some("revision 1a2b failed")));
+            assert_eq!(coded.code.as_deref(), expected);
+            assert_eq!(coded.details.is_some(), expected.is_some());
+        }
     }
 
     #[test]
     fn the_reason_of_a_failure_is_whole_in_one_event_and_short_in_that_of_the_rollback() {
         let why = "x".repeat(700);
         let cause = format!("revision 1a2b failed: Deployment shop/web: {why}");
-        let failed = recorded(RolloutEventKind::Failed(why.as_str().into()), None, false);
+        let failed = RolloutEventKind::Failed(RolloutFailureCause::Status(why.as_str().into()));
+        let failed = recorded(failed, None, false);
         assert_eq!(failed, (EventReason::RolloutFailed, format!("revision 3c4d: {why}")));
         let started = recorded(RolloutEventKind::Started, Some(&cause), true);
         assert_eq!(started, (EventReason::RolloutStarted, "going back to revision 3c4d".to_owned()));

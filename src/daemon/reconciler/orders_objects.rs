@@ -9,7 +9,8 @@ use super::Reconciler;
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
 use crate::engine::{self, Input, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
-use crate::report::EventReason;
+use crate::render::CodedReason;
+use crate::report::{EventMessage, EventReason};
 
 /// The shortest wait before an orders object is asked for again.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -256,12 +257,14 @@ impl Reconciler {
 
     /// Logs which orders were carried out, and which are in a place where none is obeyed.
     fn log_orders(&mut self) {
-        for (source, id, words) in self.engine.take_done_orders() {
+        for (source, id, answer) in self.engine.take_done_orders() {
+            let text = answer.to_string();
             let head = self.engine.view().source(source).head.clone();
             if !self.run_mode.is_daemon() {
-                self.records.orders[source].notes.push(format!("{id}: {words}"));
+                self.records.orders[source].notes.push(format!("{id}: {text}"));
             }
-            self.record_event(EventReason::OrderDone, source, Some(&id), words, head);
+            let message = EventMessage { text, coded: CodedReason::of_order(&answer.outcome) };
+            self.record_event(EventReason::OrderDone, source, Some(&id), message, head);
         }
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(

@@ -270,6 +270,7 @@ mod tests {
     use super::super::{MAX_DECISIONS_PER_TURN, RunMode};
     use super::*;
     use crate::cluster::Connection;
+    use crate::engine::{OversizedUnit, RetryCause};
     use crate::report::ObjectEvent;
 
     fn id(kind: &str, name: &str) -> ObjectId {
@@ -295,7 +296,8 @@ mod tests {
         let first = id("Deployment.apps", "web");
         let all: Vec<ObjectId> =
             (0..3000).map(|number| id("ConfigMap", &number.to_string())).chain([first.clone()]).collect();
-        let oversized = Reason::Oversized(first.clone(), "3001 objects are released together".into());
+        let unit = OversizedUnit { workload: first.clone(), objects: 3001, used: 601, limit: 600 };
+        let oversized = Reason::Oversized(unit);
         // Each resync decides on all of them again.
         for _ in 0..2 {
             for object in &all {
@@ -317,7 +319,7 @@ mod tests {
     fn what_was_refused_stays_so_until_the_next_try_is_answered() {
         let refused = [
             Reason::Refused("it is invalid".into(), None),
-            Reason::Retrying("no answer".into(), Duration::from_secs(1)),
+            Reason::Retrying(RetryCause::Message("no answer".into()), Duration::from_secs(1)),
         ];
         for reason in refused {
             for action in [Action::Lookup, Action::AwaitContent] {

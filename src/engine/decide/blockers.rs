@@ -17,9 +17,9 @@ use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     DependencyState, DesiredObject, DesiredState, LiveObject, ObjectLifetime, Reason, ReplacementContent,
-    is_workload,
+    SourceDoubt, is_workload,
 };
-use crate::health::{HealthStatus, is_waiting_for_consumer};
+use crate::health::is_waiting_for_consumer;
 use crate::object::{ContentHash, Gvk, ObjectId};
 
 /// Objects that need each other in a row, of waves in the wrong order.
@@ -311,15 +311,15 @@ impl Engine {
     }
 
     /// Returns why it cannot be known whether the source that brought an object still wants it.
-    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceDoubt> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
         if !state.is_lacking_roots_alone() {
-            return Some(why);
+            return Some(SourceDoubt::Incomplete(why));
         }
-        self.unrendered_root_reason(source, id).map(|doubt| doubt.to_string().into())
+        self.unrendered_root_reason(source, id).map(SourceDoubt::Unrendered)
     }
 
     /// Turns writes of a source that is only observed into a wait.
@@ -357,14 +357,6 @@ pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
 /// very pod that waits for it.
 pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
     live.health.is_current() || is_waiting_for_consumer(&live.health)
-}
-
-pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
-    match (live.health.status, &*live.health.message) {
-        (HealthStatus::Current, _) => "healthy".to_owned(),
-        (status, "") => status.to_string(),
-        (status, message) => format!("{status}: {message}"),
-    }
 }
 
 impl Engine {
@@ -431,7 +423,7 @@ impl Engine {
             return because(DependencyState::Unchanged);
         }
         if !is_healthy(live) {
-            return because(DependencyState::Unhealthy(health_words(live).into()));
+            return because(DependencyState::Unhealthy(live.health.clone()));
         }
         let soaks =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);

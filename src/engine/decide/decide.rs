@@ -85,7 +85,7 @@ impl Engine {
                 self.start_stamp(source, desired, self.live_object_of(id, entry))
             }),
             prune_decision: None,
-            incompleteness: self.absence_doubt(id, entry),
+            source_doubt: self.absence_doubt(id, entry),
             finished: self.finished_job_content(id, entry),
             recreation_blocker: self.refused_recreation(id, entry),
             generated_siblings: self.generated_siblings(id, entry),
@@ -513,8 +513,10 @@ pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
 
 pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decision {
     let Observation::Seen(live) = input.observation else {
-        return match (&input.incompleteness, &input.entry.accepted) {
-            (Some(why), AcceptedContent::Known(_)) => enforce(input, Reason::Incomplete(why.clone()), now),
+        return match (&input.source_doubt, &input.entry.accepted) {
+            (Some(doubt), AcceptedContent::Known(_)) => {
+                enforce(input, Reason::Incomplete(doubt.clone()), now)
+            }
             _ => Decision::act(Action::Forget),
         };
     };
@@ -566,7 +568,7 @@ fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) 
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
     let failure = input.entry.last_failure.as_ref().filter(|failure| failure.retry_at > now)?;
-    Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
+    Some(Reason::Retrying(failure.cause.clone(), failure.retry_at - now))
 }
 
 pub(super) fn immutability_refusal(

@@ -12,7 +12,7 @@ use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
     AdoptPolicy, ApplyVariant, ConfigStamp, InventoryHolder, LiveObject, OptOutPolicy, Reason, ReleaseSeal,
-    ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceId, Uid,
+    ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt, SourceId, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -219,9 +219,8 @@ pub(crate) struct DecisionInput<'a> {
     pub release_blocker: Option<Reason>,
     /// The decision of the prune guard, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
-    /// The reason for which it cannot be known whether the source that brought it still wants
-    /// it.
-    pub incompleteness: Option<Arc<str>>,
+    /// The doubt whether the source that brought it still wants it.
+    pub source_doubt: Option<SourceDoubt>,
     /// The reason for which it is not deleted and created again for an immutable field.
     pub recreation_blocker: Option<String>,
     /// The overlay for the desired content now.

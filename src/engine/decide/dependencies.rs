@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
+use crate::engine::decide::blockers::{is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
 use crate::engine::{DependencyState, DesiredObject, Reason, WaitTopic, is_workload};
@@ -32,8 +32,8 @@ impl Engine {
         match self.live_object(before) {
             Some(live) if is_healthy(live) => None,
             Some(live) => {
-                let health = DependencyState::Unhealthy(health_words(live).into());
-                Some(Reason::Needs(before.clone(), health))
+                let state = DependencyState::Unhealthy(live.health.clone());
+                Some(Reason::Needs(before.clone(), state))
             }
             None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), DependencyState::Missing)),
             None => Some(Reason::Needs(before.clone(), DependencyState::Unnamed)),

@@ -16,7 +16,8 @@ use crate::engine::facts::entry::{
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DryRunImpact, FieldOwnership, LiveObject, ResourceVersion, SourceId, WorkloadPhase, is_workload,
+    DryRunImpact, FieldOwnership, LiveObject, ResourceVersion, RetryCause, SourceId, WorkloadPhase,
+    is_workload,
 };
 use crate::object::{ErrorClass, ObjectId};
 
@@ -27,7 +28,7 @@ pub(crate) struct WriteResult {
     pub live: LiveObject,
 }
 
-/// The reason for a write that was not carried out.
+/// The reason for a write that was not carried out. `render` has its sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum WriteFailure {
     /// Somebody wrote first, or the object to change is missing, or the one to create exists with
@@ -37,15 +38,6 @@ pub(crate) enum WriteFailure {
     Refused(Arc<str>, RefusalRule, Option<Duration>),
     /// Nobody knows whether it was carried out; the time to wait.
     Unknown(Arc<str>, Duration),
-}
-
-impl std::fmt::Display for WriteFailure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Conflict(_) => f.write_str("another client wrote first"),
-            Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
-        }
-    }
 }
 
 impl WriteFailure {
@@ -245,7 +237,7 @@ impl Engine {
         }
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let temporary =
-            |after: Duration, reason: Arc<str>| Box::new(TemporaryFailure { retry_at: now + after, reason });
+            |after: Duration, cause: RetryCause| Box::new(TemporaryFailure { retry_at: now + after, cause });
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old. Only a newer one decides
@@ -255,8 +247,7 @@ impl Engine {
                 // The watch may have shown a newer one before this answer came.
                 let newer = seen.map(|seen| action.decided_on().unwrap_or(seen).next());
                 entry.min_resource_version = newer.max(pending).map(|version| (version, now));
-                entry.last_failure =
-                    (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
+                entry.last_failure = (!rest.is_zero()).then(|| temporary(rest, RetryCause::Conflict));
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
@@ -279,7 +270,7 @@ impl Engine {
                     self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);
                 }
-                _ => entry.last_failure = after.map(|after| temporary(after, text)),
+                _ => entry.last_failure = after.map(|after| temporary(after, RetryCause::Message(text))),
             },
             WriteFailure::Unknown(why, after) => {
                 // The write may have been carried out: the object is looked up before anything is
@@ -287,7 +278,7 @@ impl Engine {
                 if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
                     entry.direct_view = None;
                 }
-                entry.last_failure = Some(temporary(after, why));
+                entry.last_failure = Some(temporary(after, RetryCause::Message(why)));
                 // It may be the content on which the server fails.
                 if let Action::Apply(apply) | Action::DryRun(apply) = action {
                     let retry = now + after.max(COMPETITOR_RETRY_DELAY);

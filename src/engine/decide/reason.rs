@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, PauseSubject, RejectedContent,
+    ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent, RetryCause,
+    SourceDoubt,
 };
 use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -54,9 +55,9 @@ pub(crate) enum Reason {
     NotAdopted,
     /// The manifest is not usable.
     Unusable(Arc<str>),
-    /// The record of what is released together with this workload is larger than one may be. All
-    /// that are released with it are refused for the same reason.
-    Oversized(ObjectId, Arc<str>),
+    /// The record of what is released together is larger than one may be. All that are released
+    /// with it are refused for the same reason.
+    Oversized(OversizedUnit),
     /// A chart made up its values, and this object of the Helm release has those of another render.
     Generated(ObjectId),
     /// It is being deleted.
@@ -64,7 +65,7 @@ pub(crate) enum Reason {
     /// The view is older than our own last write.
     OwnWrite,
     /// Its last try or lookup failed, or its record has no room yet.
-    Retrying(Arc<str>, Duration),
+    Retrying(RetryCause, Duration),
     /// Somebody undoes each repair, as this says.
     Fight(FightCause, Duration),
     /// Its content is in a revision that is being read.
@@ -76,7 +77,7 @@ pub(crate) enum Reason {
     Reading(ObjectId),
     /// The source was not read completely, so it cannot be known whether the object is still
     /// wanted.
-    Incomplete(Arc<str>),
+    Incomplete(SourceDoubt),
     /// It is no longer wanted, but is not deleted yet.
     Prune(PruneCause),
     /// It is no longer wanted, and is deleted only when a person confirms.
@@ -103,7 +104,7 @@ impl Reason {
                 | Self::Owned(_)
                 | Self::NotAdopted
                 | Self::Unusable(_)
-                | Self::Oversized(..)
+                | Self::Oversized(_)
                 | Self::Rejected(_)
                 | Self::Generated(_)
         )
@@ -122,7 +123,7 @@ impl Reason {
     /// Returns the object that is reported, where it is one reason for many.
     pub(crate) fn representative(&self) -> Option<&ObjectId> {
         match self {
-            Self::Oversized(first, _) => Some(first),
+            Self::Oversized(unit) => Some(&unit.workload),
             _ => None,
         }
     }
@@ -151,7 +152,7 @@ impl Reason {
             Self::Owned(_) => ReasonCode::OwnedByOther,
             Self::NotAdopted => ReasonCode::NotAdopted,
             Self::Unusable(_) => ReasonCode::ManifestUnusable,
-            Self::Oversized(..) => ReasonCode::UnitTooLarge,
+            Self::Oversized(_) => ReasonCode::UnitTooLarge,
             Self::Generated(_) => ReasonCode::GeneratedValuesMismatch,
             Self::Terminating => ReasonCode::Terminating,
             Self::OwnWrite => ReasonCode::WaitingForWatch,
@@ -179,6 +180,8 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Retrying(cause, _) => cause.code(),
+            Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),
             Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),
             Self::Fight(FightCause::Deletions, _) => Some(CauseCode::ObjectDeleted),
@@ -226,6 +229,19 @@ impl HeldStep {
 pub(crate) enum StepObstacle {
     /// The budget is short, or a person has paused it.
     Reason(Box<Reason>),
-    /// An eviction was refused, or the nodes are not known, as these words say.
-    Message(Arc<str>),
+    /// The eviction of a pod was refused.
+    EvictionRefused {
+        /// The pod.
+        pod: Arc<str>,
+        /// Its node.
+        node: Arc<str>,
+        /// The words of the API server.
+        message: Arc<str>,
+    },
+    /// No pod may be evicted, and which right is missing.
+    EvictionDenied(Arc<str>),
+    /// The nodes cannot be read, for this reason.
+    UnreadableNodes(Arc<str>),
+    /// The nodes are being listed.
+    UnlistedNodes,
 }

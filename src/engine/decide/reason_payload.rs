@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::engine::RootDoubt;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::health::Health;
+use crate::object::ObjectId;
 
 /// The state in which a needed object is, as a predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +18,8 @@ pub(crate) enum DependencyState {
     Unnamed,
     /// It is being deleted.
     Deleting,
-    /// It is there, and not healthy, as these words say.
-    Unhealthy(Arc<str>),
+    /// It is there, and not healthy.
+    Unhealthy(Health),
     /// It does not show its newest content.
     Unchanged,
     /// Its pods are being replaced.
@@ -53,22 +56,57 @@ impl DependencyState {
             Self::Paused => CauseCode::DependencyPaused,
         }
     }
+}
 
-    /// Returns the words of others in it.
-    pub(crate) fn message(&self) -> Option<&str> {
+/// The doubt whether a source still wants an object that it brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SourceDoubt {
+    /// The source was not read completely, for this reason.
+    Incomplete(Arc<str>),
+    /// A root of it does not render, and may want the object.
+    Unrendered(RootDoubt),
+}
+
+/// The cause for which something is tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RetryCause {
+    /// Another client wrote first.
+    Conflict,
+    /// The rollout ledger has no room for the record of a unit.
+    LedgerFull {
+        /// The workload of the unit that asks first.
+        workload: ObjectId,
+        /// The kilobytes that rollouts take which are not over.
+        used: u32,
+        /// The kilobytes that there may be.
+        limit: u32,
+    },
+    /// A call failed, as these words say.
+    Message(Arc<str>),
+}
+
+impl RetryCause {
+    /// Returns its code; none for the words of others.
+    pub(crate) const fn code(&self) -> Option<CauseCode> {
         match self {
-            Self::Unhealthy(why) | Self::Refused(why) | Self::Unusable(why) => Some(why),
-            Self::Missing
-            | Self::Unnamed
-            | Self::Deleting
-            | Self::Unchanged
-            | Self::RollingOut
-            | Self::Soaking
-            | Self::RollingBack
-            | Self::Contested
-            | Self::Paused => None,
+            Self::Conflict => Some(CauseCode::WriteConflict),
+            Self::LedgerFull { .. } => Some(CauseCode::LedgerFull),
+            Self::Message(_) => None,
         }
     }
+}
+
+/// A unit whose record would be larger than one may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OversizedUnit {
+    /// The workload of it that asks first.
+    pub workload: ObjectId,
+    /// The number of its objects.
+    pub objects: u32,
+    /// The kilobytes of its record.
+    pub used: u32,
+    /// The kilobytes that there may be.
+    pub limit: u32,
 }
 
 /// The owner of an object that is not ours.

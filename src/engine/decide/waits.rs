@@ -1,13 +1,11 @@
 //! The waits of objects: whom a change of a fact wakes, and which waves are not done.
 
-use std::sync::Arc;
-
-use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
+use crate::engine::decide::blockers::{is_content_pending, is_healthy};
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{ChangeMilestone, LiveObject, Reason};
+use crate::engine::{ChangeMilestone, Reason};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -81,27 +79,16 @@ impl Engine {
         self.wake_topic(&WaitTopic::Waves(source));
     }
 
-    /// Returns why a change of the newest revision is not done with an object, in words that follow
-    /// its name.
+    /// Returns whether a change of the newest revision is not done with an object.
+    pub(in crate::engine) fn is_change_unfinished(&self, source: SourceId, id: &ObjectId) -> bool {
+        self.unfinished_change(source, id).is_some()
+    }
+
+    /// Returns the milestone that a change of the newest revision has not reached with an object.
     pub(in crate::engine) fn unfinished_change(
         &self,
         source: SourceId,
         id: &ObjectId,
-    ) -> Option<ChangeMilestone> {
-        self.unfinished_milestone(source, id, |live| health_words(live).into())
-    }
-
-    /// Returns whether a change of the newest revision is not done with an object. Each decision
-    /// asks, and needs no words of it.
-    pub(in crate::engine) fn is_change_unfinished(&self, source: SourceId, id: &ObjectId) -> bool {
-        self.unfinished_milestone(source, id, |_| Arc::default()).is_some()
-    }
-
-    fn unfinished_milestone(
-        &self,
-        source: SourceId,
-        id: &ObjectId,
-        health: impl FnOnce(&LiveObject) -> Arc<str>,
     ) -> Option<ChangeMilestone> {
         lookup_counts::count(1);
         let entry = self.objects.entries.get(id)?;
@@ -126,6 +113,6 @@ impl Engine {
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;
         }
-        Some(ChangeMilestone::Healthy(health(live)))
+        Some(ChangeMilestone::Healthy(live.health.clone()))
     }
 }

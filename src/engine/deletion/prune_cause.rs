@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::AllowViolation;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};
 
 /// The cause for which an object that no source wants is not deleted, or not yet.
@@ -125,8 +126,8 @@ pub(crate) enum ChangeMilestone {
     Restarted,
     /// Its pods are replaced.
     RolledOut,
-    /// It is healthy. These words say what it is instead.
-    Healthy(Arc<str>),
+    /// It is healthy. Holds its health, which is another.
+    Healthy(Health),
 }
 
 /// The cause for which a deletion is withheld for the sake of others.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
-    ObjectRejection, ResourceVersion, RolloutOverlay, SharedDesiredObject, Uid,
+    ObjectRejection, ResourceVersion, RetryCause, RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -162,8 +162,8 @@ pub(crate) enum RefusalRule {
 pub(crate) struct TemporaryFailure {
     /// The time of the next try.
     pub retry_at: Instant,
-    /// The reason, in words.
-    pub reason: Arc<str>,
+    /// The cause.
+    pub cause: RetryCause,
 }
 
 /// The facts about one object.

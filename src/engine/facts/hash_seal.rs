@@ -24,7 +24,7 @@ use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, Reason};
+use crate::engine::{ContentRef, Reason, RollbackObstacle};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// The first character of a sealed word, and all of a word that could not be read: `~<number of the
@@ -159,9 +159,8 @@ impl Rejection {
     pub(crate) fn quarantine_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
         if let (RejectionAction::RollBack, Some((id, _))) = (self.action, unreadable) {
-            let cause = &self.cause;
-            self.cause =
-                format!("{cause}; what is recorded of {id} is sealed by a key that is not known here").into();
+            let unknown_key = RollbackObstacle::UnknownKey(id.clone());
+            self.cause = format!("{}; {unknown_key}", self.cause).into();
             self.action = RejectionAction::Quarantine;
         }
         self

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::rollout::pod_eviction::NodeState;
-use crate::engine::{LabelSelector, Readiness};
+use crate::engine::{LabelSelector, Readiness, StepObstacle};
 
 /// The facts of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,10 +74,10 @@ impl NodeStore {
 
     /// Returns why nothing can be said about any node now. Facts from before a failure may have
     /// changed meanwhile.
-    pub(in crate::engine) fn unknown_reason(&self) -> Option<Arc<str>> {
+    pub(in crate::engine) fn unknown_reason(&self) -> Option<StepObstacle> {
         match &self.failure {
-            Some(why) => Some(format!("the nodes cannot be read: {why}").into()),
-            None if !self.synced => Some("the nodes are being listed".into()),
+            Some(why) => Some(StepObstacle::UnreadableNodes(why.clone())),
+            None if !self.synced => Some(StepObstacle::UnlistedNodes),
             None => None,
         }
     }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::Reason;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::hash_seal::HashCiphers;
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 use crate::engine::state::Engine;
-use crate::object::{ObjectId, count_text, verb_to_be};
+use crate::engine::{OversizedUnit, Reason, RetryCause};
+use crate::object::ObjectId;
 
 /// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
 /// others may add.
@@ -160,24 +160,15 @@ impl Engine {
     /// released.
     pub(in crate::engine) fn room_shortage(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
         let RecordSize { objects, bytes } = *self.rollouts.units.record_sizes_of(source)?.get(first)?;
-        let kilobytes = |bytes: usize| bytes.div_ceil(1000);
+        let (workload, kilobytes) = (first.clone(), |bytes: usize| bytes.div_ceil(1000) as u32);
         if bytes > MAX_UNIT_BYTES {
-            let (is, most) = (kilobytes(bytes), kilobytes(MAX_UNIT_BYTES));
-            let (count, verb) = (count_text(objects, "object"), verb_to_be(objects));
-            let why = format!(
-                "{count} {verb} released together with {first}, and the record of what was good before \
-                 ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
-            );
-            return Some(Reason::Oversized(first.clone(), why.into()));
+            let (objects, used, limit) = (objects as u32, kilobytes(bytes), kilobytes(MAX_UNIT_BYTES));
+            return Some(Reason::Oversized(OversizedUnit { workload, objects, used, limit }));
         }
         let taken = self.rollouts.ledger.fixed_bytes();
         (taken + bytes > MAX_RECORD_BYTES).then(|| {
-            let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
-            let why = format!(
-                "the rollout ledger has no room for what is released together with {first}: rollouts that are not \
-                 over take {is} of {full} kB"
-            );
-            Reason::Retrying(why.into(), ROOM_RETRY_DELAY)
+            let (used, limit) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
+            Reason::Retrying(RetryCause::LedgerFull { workload, used, limit }, ROOM_RETRY_DELAY)
         })
     }
 }

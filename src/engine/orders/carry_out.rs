@@ -10,14 +10,16 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::orders::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
+use crate::engine::orders::order_outcome::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit};
 use crate::engine::orders::undo::UndoRequest;
 use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};
-use crate::object::{ContentHash, ObjectId, count_text};
+use crate::object::{ContentHash, ObjectId};
 
 /// The number of acknowledgements kept, besides those of orders and intents that are still there.
 const MAX_ACKNOWLEDGEMENTS: usize = 50;
@@ -31,16 +33,22 @@ pub(in crate::engine) struct DoneOrder {
     /// The identity of the order.
     token: Arc<str>,
     object: ObjectId,
-    /// In words.
-    outcome: String,
+    answer: AnsweredOrder,
 }
 
 /// The answer to an order.
 pub(in crate::engine) enum OrderAnswer {
     /// It is done, or there was nothing to do.
-    Done(String),
+    Done(OrderOutcome),
     /// It is answered once more is known.
     Deferred,
+}
+
+impl OrderAnswer {
+    /// Returns the answer to an order that has no effect.
+    pub(in crate::engine) fn nothing_done(obstacle: OrderObstacle) -> Self {
+        Self::Done(OrderOutcome::NothingDone(obstacle))
+    }
 }
 
 /// Reading orders, and what becomes of them.
@@ -73,12 +81,12 @@ impl Engine {
     }
 
     /// Does the same as [`Engine::take_done_orders`], as a part of that call.
-    pub(in crate::engine) fn drain_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+    pub(in crate::engine) fn drain_done_orders(&mut self) -> Vec<(SourceId, ObjectId, AnsweredOrder)> {
         let all = std::mem::take(&mut self.orders.done);
         let (written, open): (Vec<DoneOrder>, Vec<DoneOrder>) =
             all.into_iter().partition(|done| self.is_acknowledged(done.source, &done.token));
         self.orders.done = open;
-        written.into_iter().map(|done| (done.source, done.object, done.outcome)).collect()
+        written.into_iter().map(|done| (done.source, done.object, done.answer)).collect()
     }
 
     /// Does the same as [`Engine::take_misplaced_orders`], as a part of that call.
@@ -191,8 +199,9 @@ impl Engine {
                     self.orders.stale = true;
                     continue;
                 }
-                if let OrderAnswer::Done(words) = self.carry_out(source, &order) {
-                    self.record_order_outcome(source, token, &order.object, &order.by, words);
+                if let OrderAnswer::Done(outcome) = self.carry_out(source, &order) {
+                    let answer = AnsweredOrder { outcome, by: order.by.clone() };
+                    self.record_order_answer(source, token, &order.object, answer);
                 }
             }
         }
@@ -210,8 +219,8 @@ impl Engine {
             _ if self.is_reading_release_key() => OrderAnswer::Deferred,
             // The rights over one source's orders must not reach another's.
             _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
-                let name = &self.sources[source].declared.name;
-                OrderAnswer::Done(format!("nothing was done: {id} is no object of source {name}"))
+                let name = self.sources[source].declared.name.clone();
+                OrderAnswer::nothing_done(OrderObstacle::ForeignObject(id.clone(), name))
             }
             OrderVerb::Undo(to) => self.undo(source, order, to.clone()),
             OrderVerb::Retry => self.retry(source, id),
@@ -219,40 +228,34 @@ impl Engine {
             OrderVerb::Promote(content, _) | OrderVerb::PromoteFull(content) => {
                 OrderAnswer::Done(self.promote(id, *content))
             }
-            OrderVerb::Unknown(word) => {
-                OrderAnswer::Done(format!("nothing was done: no order is called {word:?}"))
-            }
+            OrderVerb::Unknown(word) => OrderAnswer::nothing_done(OrderObstacle::UnknownOrder(word.clone())),
         }
     }
 
-    /// Records the outcome of an order, and who gave it.
-    pub(in crate::engine) fn record_order_outcome(
+    /// Records the answer to an order.
+    pub(in crate::engine) fn record_order_answer(
         &mut self,
         source: SourceId,
         token: &Arc<str>,
         id: &ObjectId,
-        by: &str,
-        mut words: String,
+        answer: AnsweredOrder,
     ) {
-        if !by.is_empty() {
-            words = format!("{words} (ordered by {by})");
-        }
-        self.acknowledge(source, token, &words);
-        let done = DoneOrder { source, token: token.clone(), object: id.clone(), outcome: words };
+        self.acknowledge(source, token, &answer.to_string());
+        let done = DoneOrder { source, token: token.clone(), object: id.clone(), answer };
         self.orders.done.push(done);
     }
 
     /// Returns the outcome of a promotion. The order itself lets the steps go on, and remains until
     /// they have.
-    fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
+    fn promote(&self, id: &ObjectId, content: ContentHash) -> OrderOutcome {
         let step = self.live_object(id).and_then(live_overlay).and_then(RolloutOverlay::step);
         match step.filter(|_| self.is_showing(id, content)) {
-            Some(step) => format!("promoted: {id} goes on from step {step}"),
-            None => format!("nothing to promote: {id} has no step in progress"),
+            Some(step) => OrderOutcome::Promoted(id.clone(), step),
+            None => OrderOutcome::NothingDone(OrderObstacle::NoStep(id.clone())),
         }
     }
 
-    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
+    fn abort(&mut self, source: SourceId, id: &ObjectId, by: &Arc<str>) -> OrderOutcome {
         let entry = self.entry(id);
         let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
@@ -269,13 +272,12 @@ impl Engine {
         };
         let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_desired_contents(source, unit))
         else {
-            return format!("nothing to abort: no rollout of {id} is under way");
+            return OrderOutcome::NothingDone(OrderObstacle::NoRollout(id.clone()));
         };
-        let revision = unit.revision.short_name().to_owned();
-        let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
-        let cause = format!("revision {revision} aborted by {}", actor_words(by)).into();
+        let rejected = RejectedUnit::of(&unit, id);
+        let cause = RejectionCause::Aborted(unit.revision.clone(), by.clone()).to_string().into();
         self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
-        words
+        OrderOutcome::Aborted(rejected)
     }
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
@@ -309,15 +311,6 @@ impl Engine {
             .retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
         state.pending_rejections.push(rejection);
     }
-}
-
-pub(in crate::engine) fn objects(unit: &ReleaseUnit) -> String {
-    count_text(unit.members.len(), "object")
-}
-
-/// Returns whose hand it was, in words.
-pub(in crate::engine) fn actor_words(by: &str) -> &str {
-    if by.is_empty() { "hand" } else { by }
 }
 
 /// The record for the inventory.

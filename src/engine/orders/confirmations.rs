@@ -7,50 +7,42 @@
 use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::orders::order_outcome::{OrderObstacle, OrderOutcome};
 use crate::engine::state::Engine;
 use crate::engine::{SourceState, Uid};
-use crate::object::{ObjectId, count_text};
+use crate::object::ObjectId;
 
 /// The maximum number of confirmed deletions in an inventory: 150 kB of it.
 const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
 
 impl Engine {
     /// Confirms the deletion of those incarnations that the source has and wants no more, and
-    /// returns the outcome in words.
+    /// returns the outcome.
     pub(in crate::engine) fn confirm(
         &mut self,
         source: SourceId,
         first: &ObjectId,
         uids: &BTreeSet<Uid>,
-    ) -> String {
+    ) -> OrderOutcome {
         let is_named = |id: &&ObjectId| self.informer_object(id).is_some_and(|live| uids.contains(&live.uid));
         let found: Vec<ObjectId> = self.unwanted_of(source).filter(is_named).cloned().collect();
-        let name = &self.sources[source].declared.name;
+        let name = self.sources[source].declared.name.clone();
         if found.is_empty() {
-            return format!(
-                "nothing was confirmed: of what is named, nothing waits for its deletion in {name}"
-            );
+            return OrderOutcome::NothingDone(OrderObstacle::NothingPending(name));
         }
         let new: BTreeSet<Uid> =
             found.iter().filter_map(|id| self.informer_object(id)).map(|live| live.uid.clone()).collect();
         let all = self.recorded_confirmations(source).union(&new).count();
         if all > MAX_RECORDED_CONFIRMATIONS {
-            return format!(
-                "nothing was confirmed: more than {MAX_RECORDED_CONFIRMATIONS} deletions of {name} would be under way at a time"
-            );
+            let most = MAX_RECORDED_CONFIRMATIONS as u32;
+            return OrderOutcome::NothingDone(OrderObstacle::TooManyConfirmations(name, most));
         }
         let first = found.iter().find(|id| *id == first).unwrap_or(&found[0]).clone();
         let state = &mut self.sources[source];
         state.withdrawn_confirmations.retain(|uid| !new.contains(uid));
         state.pending_confirmations.extend(new);
-        let left = uids.len() - found.len();
-        let rest =
-            if left == 0 { String::new() } else { format!("; {left} of the given ones are not pending") };
-        let words = match found.len() - 1 {
-            0 => format!("the deletion of {first}"),
-            others => format!("the deletions of {first} and {}", count_text(others, "other")),
-        };
-        format!("confirmed: {words}{rest}")
+        let not_pending = (uids.len() - found.len()) as u32;
+        OrderOutcome::Confirmed { first, others: (found.len() - 1) as u32, not_pending }
     }
 
     /// Returns the incarnations whose deletion counts as confirmed.

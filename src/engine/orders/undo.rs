@@ -9,10 +9,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
+use crate::engine::orders::carry_out::OrderAnswer;
 use crate::engine::orders::order::Order;
+use crate::engine::orders::order_outcome::{
+    AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
+};
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};
 use crate::graph::ConnectedUnits;
@@ -67,7 +71,7 @@ impl Engine {
         }
         let release = self.live_object(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {
-            return OrderAnswer::Done(format!("nothing to undo: {id} shows no content of a revision"));
+            return OrderAnswer::nothing_done(OrderObstacle::NoRevision(id.clone()));
         };
         let objects = self.objects_brought_with(source, id, &from);
         let (token, by) = (order.token.clone(), order.by.clone());
@@ -124,29 +128,28 @@ impl Engine {
     }
 
     /// Goes back to what was in force before a unit.
-    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> String {
+    fn take_back(&mut self, source: SourceId, order: &Order, mut unit: ReleaseUnit) -> OrderOutcome {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
             member.rollback_target == RollbackTarget::Unknown && self.can_show_unit_content(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
-            return format!(
-                "nothing to undo: the earlier content of {lost} is not known; name a revision with `--to-revision`"
-            );
+            return OrderOutcome::NothingDone(OrderObstacle::UnknownContent(lost.clone()));
         }
-        let to = match unit.members.get(id).map(|member| &member.rollback_target) {
+        let target = match unit.members.get(id).map(|member| &member.rollback_target) {
             Some(RollbackTarget::Content(good) | RollbackTarget::FormerContent { content: good, .. }) => {
-                good.revision.short_name().to_owned()
+                UndoTarget::Of(good.revision.clone())
             }
-            _ => format!("what was before {}", unit.revision.short_name()),
+            _ => UndoTarget::Before(unit.revision.clone()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.desired_hash(source, id);
         }
         if unit.members.get(id).is_some_and(UnitMember::has_unchanged_content) {
-            return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
+            return OrderOutcome::NothingDone(OrderObstacle::DesiredBefore(id.clone(), target));
         }
-        self.reject_for_undo(source, id, &order.by, unit, &to)
+        let unit = self.reject_for_undo(source, id, &order.by, unit);
+        OrderOutcome::Undone(UndoneUnit { unit, target, kept: Vec::new() })
     }
 
     pub(in crate::engine) fn desired_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
@@ -160,15 +163,13 @@ impl Engine {
         &mut self,
         source: SourceId,
         id: &ObjectId,
-        user: &str,
+        by: &Arc<str>,
         unit: ReleaseUnit,
-        to: &str,
-    ) -> String {
-        let from = unit.revision.short_name().to_owned();
-        let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
-        let cause = format!("revision {from} undone by {}", actor_words(user)).into();
+    ) -> RejectedUnit {
+        let rejected = RejectedUnit::of(&unit, id);
+        let cause = RejectionCause::Undone(unit.revision.clone(), by.clone()).to_string().into();
         self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
-        words
+        rejected
     }
 
     /// Returns the objects of a source that one revision brought and that are connected with this
@@ -231,24 +232,25 @@ impl Engine {
             // Something else is in force by now: it is looked up again.
             return;
         };
-        let words = match past {
+        let outcome = match past {
             Ok(past) => self.go_back(undo, &release, &past),
-            Err(why) => format!("nothing to undo: {why}"),
+            Err(why) => OrderOutcome::NothingDone(OrderObstacle::UnavailableRevision(why.into())),
         };
-        self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
+        let answer = AnsweredOrder { outcome, by: undo.by.clone() };
+        self.record_order_answer(undo.source, &undo.token, &undo.id, answer);
     }
 
-    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &OlderRevision) -> String {
-        let (id, to) = (&undo.id, past.revision.short_name());
+    fn go_back(&mut self, undo: &UndoRequest, shown: &ContentRef, past: &OlderRevision) -> OrderOutcome {
+        let (id, to) = (&undo.id, &past.revision);
         let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let Some(target) = past.contents.get(id) else {
-            return format!("nothing to undo: revision {to} has no {id}; a commit removes it");
+            return OrderOutcome::NothingDone(OrderObstacle::Lacking(id.clone(), to.clone()));
         };
         if target.has_hash(shown.hash) {
-            return format!("nothing to undo: {id} is in revision {to} as it is now");
+            return OrderOutcome::NothingDone(OrderObstacle::Unchanged(id.clone(), to.clone()));
         }
         if wanted(id) == Some(target.hash) {
-            return format!("nothing to undo: the newest revision asks for {id} as it is in revision {to}");
+            return OrderOutcome::NothingDone(OrderObstacle::Desired(id.clone(), to.clone()));
         }
         // The revision does not show that an object was absent then: it may be older than its
         // manifest. So one that it lacks stays, and nothing is deleted.
@@ -263,17 +265,8 @@ impl Engine {
             revision: undo.from.clone(),
             members: undo.objects.iter().filter_map(member).collect(),
         };
-        let lacking: Vec<String> = undo
-            .objects
-            .iter()
-            .filter(|id| !past.contents.contains_key(*id))
-            .map(ToString::to_string)
-            .collect();
-        let words = self.reject_for_undo(undo.source, id, &undo.by, unit, to);
-        if lacking.is_empty() {
-            words
-        } else {
-            format!("{words}; {to} has no {}, which stays", lacking.join(", "))
-        }
+        let kept = undo.objects.iter().filter(|id| !past.contents.contains_key(*id)).cloned().collect();
+        let unit = self.reject_for_undo(undo.source, id, &undo.by, unit);
+        OrderOutcome::Undone(UndoneUnit { unit, target: UndoTarget::Of(to.clone()), kept })
     }
 }

@@ -15,10 +15,12 @@ use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::sources::SourceState;
+use crate::engine::restart::changed_data::ChangedData;
 use crate::engine::restart::config_consumers::DataViews;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
+use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease};
 use crate::engine::state::Engine;
 use crate::engine::{
     AcceptedContent, DependencyState, DesiredObject, DesiredState, DirectView, LiveObject, Reason,
@@ -454,23 +456,28 @@ impl Engine {
                 .is_some_and(|desired| desired.has_hash(good.hash) && Some(desired.hash) == member.content)
     }
 
-    /// Returns why a unit failed, in words.
-    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &ReleaseUnit, why: &str) -> String {
+    /// Returns a unit that failed by one of its workloads, with the reason.
+    pub(in crate::engine) fn failed_release(
+        &self,
+        id: &ObjectId,
+        unit: &ReleaseUnit,
+        why: &Arc<str>,
+    ) -> FailedRelease {
         let restarted = unit.members.get(id).is_some_and(|member| {
             self.is_unchanged_member(id, member)
                 || (member.restarted.is_some() && self.has_template_of_before(id))
         });
         let started = self.live_object(id).and_then(LiveObject::shown_config_stamp).filter(|_| restarted);
-        let because = started
-            .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
-        let because = because.unwrap_or_default();
-        if self.is_only_restarted(unit, id) {
-            let hint = "rhumb cannot bring back what is not in git; change it again to retry";
-            return format!("{id}{because}, failed: {why}; {hint}");
-        }
-        let foreign = started.is_some_and(|started| self.is_restarted_by_others(id, started));
-        let hint = if foreign { "; rhumb cannot bring back what is not in git" } else { "" };
-        format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short_name())
+        let is_foreign = || started.is_some_and(|started| self.is_restarted_by_others(id, started));
+        let change = if self.is_only_restarted(unit, id) {
+            FailedChange::ForeignData
+        } else if is_foreign() {
+            FailedChange::RevisionWithForeignData(unit.revision.clone())
+        } else {
+            FailedChange::Revision(unit.revision.clone())
+        };
+        let restarted_for = started.map(|started| self.changed_data(id, started));
+        FailedRelease { change, workload: id.clone(), restarted_for, why: why.clone() }
     }
 
     /// Returns whether the newest content of a workload has the pod template of the one before it.
@@ -513,24 +520,14 @@ impl Engine {
         }
     }
 
-    /// Returns the names of what has changed, of the objects that the pods of a workload use.
-    pub(in crate::engine) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
+    /// Returns what has changed, of the objects that the pods of a workload use.
+    pub(in crate::engine) fn changed_data(&self, id: &ObjectId, started: ConfigStamp) -> ChangedData {
         let uses = self
             .entry(id)
             .and_then(|entry| entry.target_content())
             .and_then(|(_, desired)| desired.restart_references());
-        changed_words(uses.unwrap_or_default(), started)
+        ChangedData::of(uses.unwrap_or_default(), started)
     }
-}
-
-/// Returns the names of what has changed, of the objects that pods use; of all of them, where that
-/// is not known.
-pub(crate) fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
-    let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
-    let (named, joint) =
-        if changed.is_empty() { (uses.iter().collect(), " or ") } else { (changed, " and ") };
-    let words: Vec<String> = named.iter().map(|id| format!("{} {}", id.kind(), id.name())).collect();
-    words.join(joint)
 }
 
 /// Returns the Secret that holds the key; only its name matters here.

@@ -91,7 +91,7 @@ enum MissingBudget {
 /// An eviction that did not come about.
 #[derive(Clone, Debug)]
 struct RefusedEviction {
-    why: Arc<str>,
+    obstacle: StepObstacle,
     since: Instant,
     /// The next try; none while it is due.
     until: Option<Instant>,
@@ -267,9 +267,9 @@ impl Engine {
         self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::InProgress)
     }
 
-    /// Returns the text about a DaemonSet in steps.
-    pub(in crate::engine) fn daemon_set_words(&self, id: &ObjectId) -> Option<String> {
-        Some(self.rollouts.steps.daemon_sets.get(id)?.held_step.as_ref()?.to_string())
+    /// Returns the step that holds a DaemonSet.
+    pub(in crate::engine) fn held_daemon_set_step(&self, id: &ObjectId) -> Option<&HeldStep> {
+        self.rollouts.steps.daemon_sets.get(id)?.held_step.as_ref()
     }
 
     /// Returns whether a step only rests: that is no success.
@@ -338,8 +338,8 @@ impl Engine {
             let held_step = match &due {
                 // A pod that is tried again counts as refused until the answer.
                 EvictionPlan::Pods(_) => {
-                    let refused = refused_eviction.map(|refused| refused.why.clone());
-                    self.find_held_step(&id, refused.map(StepObstacle::Message), now)
+                    let refused = refused_eviction.map(|refused| refused.obstacle.clone());
+                    self.find_held_step(&id, refused, now)
                 }
                 EvictionPlan::Slot => None,
                 EvictionPlan::Room(short) => {
@@ -405,7 +405,7 @@ impl Engine {
             return EvictionPlan::Nothing(paused.map(StepObstacle::Reason));
         }
         if let Some(why) = self.rollouts.steps.nodes.unknown_reason() {
-            return EvictionPlan::Nothing(Some(StepObstacle::Message(why)));
+            return EvictionPlan::Nothing(Some(why));
         }
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
@@ -425,7 +425,7 @@ impl Engine {
         if let Some(refused_eviction) =
             refused_eviction.filter(|refused_eviction| refused_eviction.until.is_some())
         {
-            return EvictionPlan::Nothing(Some(StepObstacle::Message(refused_eviction.why.clone())));
+            return EvictionPlan::Nothing(Some(refused_eviction.obstacle.clone()));
         }
         if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None) {
             return EvictionPlan::Slot;
@@ -490,15 +490,17 @@ impl Engine {
                 let since = before.as_ref().map_or(now, |before| before.since);
                 let wait = before
                     .map_or(FIRST_EVICTION_BACKOFF, |before| (before.wait * 2).min(MAX_EVICTION_BACKOFF));
-                let why = match answer {
-                    EvictionOutcome::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
-                    EvictionOutcome::Refused(why) => {
-                        format!("pod {} on node {} cannot be evicted: {why}", pod.name, pod.node).into()
-                    }
+                let obstacle = match answer {
+                    EvictionOutcome::Denied(lacks) => StepObstacle::EvictionDenied(lacks.clone()),
+                    EvictionOutcome::Refused(why) => StepObstacle::EvictionRefused {
+                        pod: pod.name.clone(),
+                        node: pod.node.clone(),
+                        message: why.clone(),
+                    },
                     EvictionOutcome::Evicted => return,
                 };
                 rollout.refused_eviction =
-                    Some(RefusedEviction { why, since, until: Some(now + wait), wait });
+                    Some(RefusedEviction { obstacle, since, until: Some(now + wait), wait });
             }
         }
     }

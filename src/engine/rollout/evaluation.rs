@@ -9,13 +9,12 @@
 //!
 //! **Invariant:** an evaluation changes nothing. It carries the facts that the rollout is to keep.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::BudgetSlot;
+use crate::engine::rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 use crate::engine::rollout::foreign_claims::ABANDONED_CLAIM_AGE;
-use crate::engine::rollout::pods::{PodFacts, WorkloadPods, find_failure, next_failure_check};
+use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
@@ -23,7 +22,7 @@ use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, ReplicaStatus, Uid, WorkloadPhase};
 use crate::health::HealthStatus;
-use crate::object::{ObjectId, duration_text};
+use crate::object::ObjectId;
 
 /// The verdict about a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +32,12 @@ pub(in crate::engine) enum RolloutVerdict {
     InProgress(Option<Instant>),
     /// It has been complete for the soak, or nothing has to be watched.
     Done,
-    /// It failed: the reason, and the objects whose Events say more.
-    Failed(Arc<str>, Vec<Uid>),
+    /// It failed: the cause, and the objects whose Events say more.
+    Failed(RolloutFailureCause, Vec<Uid>),
     /// Its write got no answer, and has not been shown in time.
     Unanswered,
-    /// Its workload was deleted and is not created again: the reason.
-    NotRecreated(Arc<str>),
+    /// Its workload was deleted and is not created again: the cause.
+    NotRecreated(RolloutFailureCause),
 }
 
 /// The part of a rollout that changes with what the cluster shows, and with the time.
@@ -93,8 +92,8 @@ enum RolloutCondition {
     Complete,
     /// It failed before this evaluation.
     FailedBefore,
-    /// It fails now: the reason, and the objects whose Events say more.
-    FailsNow(Arc<str>, Vec<Uid>),
+    /// It fails now: the cause, and the objects whose Events say more.
+    FailsNow(RolloutFailureCause, Vec<Uid>),
     /// Its step has come as far as it was to come.
     StepDone {
         /// The time at which the step ends by itself.
@@ -214,13 +213,16 @@ impl Engine {
             let due = next_check.map_or(deadline, |next_check| next_check.min(deadline));
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
         }
-        let length = duration_text(progress_timeout);
-        let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
         let unready = own_pods(rollout).and_then(WorkloadPods::oldest_unready_newest);
-        let why =
-            format!("no progress for {length}: {health}{}", unready.map(unready_text).unwrap_or_default());
+        let step = self.held_daemon_set_step(id).cloned();
+        let stalled = StalledRollout {
+            timeout: progress_timeout,
+            state: step.map_or_else(|| StalledState::Health(live.health.clone()), StalledState::Step),
+            unready: unready.map(|pod| UnreadyPod { name: pod.name.clone(), message: pod.unready.clone() }),
+        };
+        let why = RolloutFailureCause::Stalled(Box::new(stalled));
         let event_subjects = unready.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-        let failure = RolloutVerdict::Failed(why.into(), event_subjects.collect());
+        let failure = RolloutVerdict::Failed(why, event_subjects.collect());
         self.evaluate_failure(id, live, failure, tracking, now)
     }
 
@@ -290,10 +292,11 @@ impl Engine {
         {
             let pod = pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref());
             let event_subjects = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-            return RolloutCondition::FailsNow(failing.to_string().into(), event_subjects.collect());
+            return RolloutCondition::FailsNow(RolloutFailureCause::Pods(failing), event_subjects.collect());
         }
         if live.health.status == HealthStatus::Failed && !self.is_earlier_failure(id, rollout, live) {
-            return RolloutCondition::FailsNow(live.health.message.clone(), vec![live.uid.clone()]);
+            let why = RolloutFailureCause::Status(live.health.message.clone());
+            return RolloutCondition::FailsNow(why, vec![live.uid.clone()]);
         }
         match step {
             Some(StepState::Held(until)) => {
@@ -332,10 +335,6 @@ impl Engine {
     }
 }
 
-fn unready_text(pod: &PodFacts) -> String {
-    format!("; pod {}: {}", pod.name, pod.unready.as_deref().unwrap_or("it is not ready"))
-}
-
 /// Returns the pods of a rollout, unless they were reported before its write.
 fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
     rollout
@@ -346,8 +345,10 @@ fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::engine::{Readiness, ResourceVersion};
+    use crate::engine::ResourceVersion;
 
     #[test]
     fn pods_count_from_the_version_of_the_write_on() {
@@ -370,32 +371,5 @@ mod tests {
         check(Some(5), Some(6), true);
         check(None, Some(6), false);
         check(Some(5), None, false);
-    }
-
-    #[test]
-    fn a_pod_that_is_not_ready_says_why_where_that_is_known() {
-        let check = |why: Option<&str>, expected: &str| {
-            let pod = PodFacts {
-                name: "web-1".into(),
-                uid: Uid("1".into()),
-                rv: ResourceVersion(1),
-                revision: None,
-                node: None,
-                ready: Readiness::NotReady,
-                steady_since: None,
-                restarts: 0,
-                new_restarts: 0,
-                restarted: None,
-                container_failure: None,
-                failure: None,
-                has_ended: false,
-                terminating: false,
-                unschedulable: None,
-                unready: why.map(Arc::from),
-            };
-            assert_eq!(unready_text(&pod), expected);
-        };
-        check(Some("its probe fails"), "; pod web-1: its probe fails");
-        check(None, "; pod web-1: it is not ready");
     }
 }

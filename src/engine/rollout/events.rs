@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::engine::facts::entry::SourceId;
+use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
 use crate::engine::{Authorship, ReplacementContent, Uid};
@@ -40,8 +41,8 @@ pub(crate) enum RolloutEventKind {
     Started,
     /// It has been complete for the soak.
     Succeeded,
-    /// It failed, for this reason.
-    Failed(Arc<str>),
+    /// It failed, for this cause.
+    Failed(RolloutFailureCause),
 }
 
 /// The events of rollouts that were not reported yet.

@@ -33,6 +33,7 @@ pub(super) mod decision_memo;
 pub(super) mod dry_run_impact;
 pub(super) mod evaluation;
 pub(super) mod events;
+pub(super) mod failure_cause;
 pub(super) mod foreign_claims;
 pub(super) mod ledger;
 pub(super) mod ledger_recovery;

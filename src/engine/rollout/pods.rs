@@ -4,14 +4,12 @@
 //! The watch of the pods makes the records. Only pods of the newest revision are ever judged: a
 //! rollout is there to replace a failing pod of an older one.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{ResourceVersion, Uid};
-use crate::object::count_text;
 
 /// A pod that no node takes counts as failing after this time.
 pub const UNSCHEDULABLE_GRACE: Duration = Duration::from_mins(1);
@@ -252,7 +250,7 @@ fn is_missing_image(message: &str) -> bool {
     ["code = NotFound", "manifest unknown"].iter().any(|words| message.contains(words))
 }
 
-/// The reason for which a rollout cannot succeed as it is.
+/// The reason for which a rollout cannot succeed as it is. `render` has its sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutFailure {
     /// The pod; none where none can be created.
@@ -264,18 +262,8 @@ pub struct RolloutFailure {
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,
-}
-
-impl fmt::Display for RolloutFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.pod, &self.container) {
-            (Some(pod), Some(container)) => write!(f, "pod {pod}, container {container}: ")?,
-            (Some(pod), None) => write!(f, "pod {pod}: ")?,
-            (None, _) => f.write_str("no new pod can be created: ")?,
-        }
-        f.write_str(&self.reason)?;
-        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
-    }
+    /// The number of restarts, where they are the fault.
+    pub restarts: Option<u32>,
 }
 
 /// One signal.
@@ -330,11 +318,8 @@ fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
         rank: 2,
         failing: RolloutFailure {
             container: pod.restarted.clone(),
-            ..pod_failure(
-                pod,
-                "Restarting",
-                format!("it has restarted {}", count_text(pod.restarts, "time")).into(),
-            )
+            restarts: Some(pod.restarts),
+            ..pod_failure(pod, "Restarting", Arc::default())
         },
     })
 }
@@ -363,7 +348,7 @@ fn refusal_signal(pods: &WorkloadPods) -> Option<FailureSignal> {
         return None;
     }
     let (reason, message) = ("FailedCreate".into(), refused.message.clone());
-    let failing = RolloutFailure { pod: None, container: None, reason, message };
+    let failing = RolloutFailure { pod: None, container: None, reason, message, restarts: None };
     Some(FailureSignal { from: Some(refused.since + TRANSIENT_REASON_GRACE), rank: 4, failing })
 }
 
@@ -382,5 +367,6 @@ fn is_refusal(message: &str) -> bool {
 }
 
 fn pod_failure(pod: &PodFacts, reason: &str, message: Arc<str>) -> RolloutFailure {
-    RolloutFailure { pod: Some(pod.name.clone()), container: None, reason: reason.into(), message }
+    let (pod, reason) = (Some(pod.name.clone()), reason.into());
+    RolloutFailure { pod, container: None, reason, message, restarts: None }
 }

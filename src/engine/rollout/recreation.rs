@@ -8,7 +8,6 @@
 //!
 //! Its claim says so to others (`foreign_claims.rs`), and to the next process of the source.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::ResourceVersion;
@@ -17,11 +16,12 @@ use crate::engine::facts::entry::RefusalRule;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::events::RolloutEventKind;
+use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::progress::ProgressTracking;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::object::{ObjectId, duration_text};
+use crate::object::ObjectId;
 
 /// The way in which a rollout replaces the pods of its workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,23 +87,20 @@ impl Engine {
         // The refusal of a change to an immutable field is why it was deleted.
         let is_final = |rule: RefusalRule| rule != RefusalRule::Immutable;
         if let Some(refusal) = refusal.filter(|refusal| refusal.retry.is_none() && is_final(refusal.rule)) {
-            return Some(RolloutVerdict::NotRecreated(refusal.text.clone()));
+            let why = RolloutFailureCause::RecreationRefused(refusal.text.clone());
+            return Some(RolloutVerdict::NotRecreated(why));
         }
         let timeout = self.progress_timeout(id);
         let until = progress.note_missing(now) + timeout;
         Some(if now < until {
             RolloutVerdict::InProgress(Some(until))
         } else {
-            let why = format!(
-                "it was deleted to be created again, and has been missing for {}",
-                duration_text(timeout)
-            );
-            RolloutVerdict::NotRecreated(why.into())
+            RolloutVerdict::NotRecreated(RolloutFailureCause::WorkloadMissing(timeout))
         })
     }
 
     /// Ends a rollout whose workload was deleted and is not created again. Others go on.
-    pub(in crate::engine) fn end_recreation(&mut self, id: &ObjectId, why: Arc<str>) {
+    pub(in crate::engine) fn end_recreation(&mut self, id: &ObjectId, why: RolloutFailureCause) {
         let Some(rollout) = self.rollouts.in_flight.remove(id) else { return };
         self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why));
         self.end_claim(id);

@@ -16,6 +16,7 @@ use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict, UnjudgedFailure};
 use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};
+use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::foreign_claims::ForeignClaims;
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::ledger_state::LedgerState;
@@ -106,8 +107,8 @@ pub(in crate::engine) struct Rollout {
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it.
     pub(in crate::engine) last_deleted_pod: Option<DeletedPod>,
-    /// The reason for its failure.
-    pub(in crate::engine) failed: Option<Arc<str>>,
+    /// The cause of its failure.
+    pub(in crate::engine) failed: Option<RolloutFailureCause>,
     /// A failure that nobody can judge yet.
     pub(in crate::engine) unjudged: UnjudgedFailure,
     /// The state that it started from: after a failed rollout, the pods of that one that are not
@@ -371,7 +372,7 @@ impl Engine {
             self.record_rollout_success(&id, &rollout);
         }
         for (id, why, event_subjects) in failed {
-            self.record_rollout_failure(&id, &why, event_subjects);
+            self.record_rollout_failure(&id, why, event_subjects);
         }
         for id in unanswered {
             self.end_unanswered_write(&id);
@@ -449,7 +450,7 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, event_subjects: Vec<Uid>) {
+    fn record_rollout_failure(&mut self, id: &ObjectId, why: RolloutFailureCause, event_subjects: Vec<Uid>) {
         self.rollouts.slot_requests.begin_slow_start();
         self.rollouts.unreported.add_failed(id, event_subjects);
         let returns = self.is_rollback_due(id);
@@ -460,7 +461,7 @@ impl Engine {
                 (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
             }
             let rollout = rollout.clone();
-            self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why.clone()));
+            self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why));
         }
         self.note_object_change(id);
     }
@@ -473,9 +474,9 @@ impl Engine {
 
     /// Proposes to reject the unit of a failed rollout, with what Events say about it.
     pub(in crate::engine) fn propose_rollout_rejection(&mut self, id: &ObjectId, events: &[String]) {
-        let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
-        let Some(why) = failed else { return };
-        let all = [&[why.to_string()][..], events].concat();
+        let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.as_ref());
+        let Some(why) = failed.map(ToString::to_string) else { return };
+        let all = [&[why][..], events].concat();
         self.propose_rejection(id, &all.join("; ").into());
         self.note_object_change(id);
     }

@@ -108,13 +108,14 @@ fn pods_that_its_own_rollout_has_taken_down_count_again_only_where_more_are_to_g
         harness.engine.rollouts.in_flight.insert(id.clone(), rollout.clone());
         assert_eq!(harness.engine.additional_unavailable(&id, lost), expected, "{lost} {rollout:?}");
     };
+    let crashed = || RolloutFailureCause::Status("it crashes".into());
     check(&|_| {}, 3, 3);
     check(&|_| {}, 1, 0);
     check(&|rollout| rollout.reserved = 2, 3, 3);
     check(&|rollout| rollout.reserved = 3, 3, 2);
     // A broken one is mended, whoever has broken it.
     check(&|rollout| rollout.claim = None, 3, 2);
-    check(&|rollout| rollout.failed = Some("it makes no progress".into()), 3, 2);
+    check(&|rollout| rollout.failed = Some(crashed()), 3, 2);
     check(&|rollout| rollout.slot = BudgetSlot::None, 3, 2);
 }
 

@@ -73,7 +73,8 @@ fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
     record(&mut engine);
     // Nobody is told before it counts.
-    let done: Vec<String> = engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
+    let done = engine.take_done_orders();
+    let done: Vec<String> = done.into_iter().map(|(.., answer)| answer.to_string()).collect();
     assert_eq!(done, [expected]);
     assert_eq!(engine.take_done_orders(), []);
     assert_eq!(engine.next_confirmed(FIRST), None);

@@ -104,7 +104,8 @@ impl Scene {
     /// Records that something has failed, and is tried again after a time.
     fn failed(self, retry_after: Duration) -> Self {
         self.with(|scene| {
-            let failure = TemporaryFailure { retry_at: scene.now + retry_after, reason: "it hangs".into() };
+            let cause = RetryCause::Message("it hangs".into());
+            let failure = TemporaryFailure { retry_at: scene.now + retry_after, cause };
             scene.entry.last_failure = Some(Box::new(failure));
         })
     }
@@ -134,7 +135,7 @@ impl Scene {
             write_blocker: None,
             release_blocker: None,
             prune_decision: None,
-            incompleteness: None,
+            source_doubt: None,
             recreation_blocker: None,
             overlay: None,
             config_stamp: None,
@@ -389,7 +390,9 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
 #[test]
 fn what_is_gone_and_may_still_be_wanted_is_made_again() {
     let unwanted = || at_rest().gone().with(|scene| scene.entry.targets.clear());
-    let make_incomplete = |input: &mut DecisionInput<'_>| input.incompleteness = Some("it is away".into());
+    let make_incomplete = |input: &mut DecisionInput<'_>| {
+        input.source_doubt = Some(SourceDoubt::Incomplete("it is away".into()));
+    };
     let expected = "Repair 1 of r1, absent: the source was not read completely: it is away";
     unwanted().check("Forget");
     unwanted().check_with(make_incomplete, expected);

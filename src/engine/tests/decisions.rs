@@ -470,7 +470,7 @@ fn whoever_waits_for_the_clock_is_decided_about_again() {
     let five = Duration::from_secs(5);
     check(Reason::Refused("no".into(), Some(five)), Some(5));
     check(Reason::Refused("no".into(), None), None);
-    check(Reason::Retrying("again".into(), five), Some(5));
+    check(Reason::Retrying(RetryCause::Conflict, five), Some(5));
     check(Reason::Fight(FightCause::Deletions, five), Some(5));
     check(Reason::OwnWrite, Some(WRITE_ECHO_TIMEOUT.as_secs()));
     check(Reason::Terminating, None);

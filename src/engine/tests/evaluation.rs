@@ -94,7 +94,14 @@ fn the_events_about_a_failure_are_those_of_the_failing_pod_and_of_its_workload()
     };
     let found = evaluate(&harness, &Rollout { pods: Some(Arc::new(pods)), ..claimed(&harness) });
     let RolloutVerdict::Failed(why, event_subjects) = found.verdict else { panic!("{found:?}") };
-    assert_eq!(&*why, "pod web-2, container c: InvalidImageName: says why");
+    let failing = RolloutFailure {
+        pod: Some("web-2".into()),
+        container: Some("c".into()),
+        reason: "InvalidImageName".into(),
+        message: "says why".into(),
+        restarts: None,
+    };
+    assert_eq!(why, RolloutFailureCause::Pods(failing));
     let of_workload = harness.engine.live_object(&workload("web")).unwrap().uid.clone();
     assert_eq!(event_subjects, [Uid("web-2".into()), of_workload]);
 }

@@ -96,13 +96,13 @@ fn a_person_who_lets_it_go_on_has_no_lost_node_waited_for() {
     fleet.node("node-2").ready = Readiness::NotReady;
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
-    let held = fleet.harness.engine.daemon_set_words(&agent());
-    assert!(held.as_ref().is_some_and(|held| held.contains("node node-2 is not Ready")), "{held:?}");
+    let held = fleet.harness.engine.held_daemon_set_step(&agent());
+    assert_eq!(held, Some(&HeldStep::LostNode("node-2".into())));
     fleet.give(&format!("a promote {} 3", content(2, &words).hash));
     fleet.harness.carry_out();
     fleet.harness.engine.advance(fleet.harness.now);
     assert!(evicted_nodes(&mut fleet, Duration::ZERO).is_empty());
-    assert_eq!(fleet.harness.engine.daemon_set_words(&agent()), None);
+    assert_eq!(fleet.harness.engine.held_daemon_set_step(&agent()), None);
 }
 
 #[test]
@@ -111,11 +111,12 @@ fn a_step_that_waits_for_a_person_lacks_no_pods() {
     let mut fleet = DaemonSetWorld::new(3, limit(1), &content(1, &words));
     fleet.commit("r2", &content(2, &words));
     evict_first(&mut fleet);
-    let held = fleet.harness.engine.daemon_set_words(&agent());
-    assert!(held.as_ref().is_some_and(|held| held.contains("0 of 1 new pods are ready")), "{held:?}");
+    let held = fleet.harness.engine.held_daemon_set_step(&agent());
+    let lacks = StepRequirement::Pods { ready: 0, target: 1 };
+    assert!(matches!(held, Some(HeldStep::Pods(wait, _)) if wait.lacks == lacks), "{held:?}");
     fleet.settle();
     assert_eq!((fleet.shown(), log(&fleet)), ("on-delete step=1".to_owned(), vec!["node-1"]));
-    assert_eq!(fleet.harness.engine.daemon_set_words(&agent()), None);
+    assert_eq!(fleet.harness.engine.held_daemon_set_step(&agent()), None);
 }
 
 // Only the pods on nodes that are Ready prove anything.

@@ -384,7 +384,11 @@ fn whoever_gave_an_order_is_informed() {
     harness.settle();
     let words = "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1 (ordered by ann)";
     assert_eq!(last_outcome(&harness), words);
-    assert_eq!(harness.engine.take_done_orders(), [(FIRST, workload("web"), words.to_owned())]);
+    let unit = RejectedUnit { object: workload("web"), revision: Revision::new("r2"), objects: 2 };
+    let target = UndoTarget::Of(Revision::new("r1"));
+    let outcome = OrderOutcome::Undone(UndoneUnit { unit, target, kept: Vec::new() });
+    let answer = AnsweredOrder { outcome, by: "ann".into() };
+    assert_eq!(harness.engine.take_done_orders(), [(FIRST, workload("web"), answer)]);
     assert_eq!(harness.engine.take_done_orders(), []);
     let why = "revision r2 undone by ann; it is back at revision r1";
     assert_eq!(reason(&mut harness, &workload("web")), why);

@@ -35,7 +35,7 @@ fn after_a_conflict_with_a_rest_a_newer_view_is_decided_on_once_that_is_over() {
     let mut newer = harness.engine.informer_object(&a).cloned().unwrap();
     newer.rv = newer.rv.next();
     harness.engine.observe_object(&a, newer);
-    let waits = Reason::Retrying("another client wrote first".into(), RETRY_DELAY);
+    let waits = Reason::Retrying(RetryCause::Conflict, RETRY_DELAY);
     assert_eq!(harness.decide(&a).reason, Some(waits));
     harness.pass_time(RETRY_DELAY);
     let action = harness.decide(&a).action;
@@ -48,7 +48,8 @@ fn a_deletion_that_the_server_refuses_is_tried_again_after_its_rest() {
     let why = WriteFailure::Refused("a webhook says no".into(), RefusalRule::Webhook, Some(RETRY_DELAY));
     fail(&mut harness, &a, why);
     let reason = harness.decide(&a).reason;
-    assert_eq!(reason, Some(Reason::Retrying("a webhook says no".into(), RETRY_DELAY)));
+    let said = RetryCause::Message("a webhook says no".into());
+    assert_eq!(reason, Some(Reason::Retrying(said, RETRY_DELAY)));
     harness.pass_time(RETRY_DELAY);
     let action = harness.decide(&a).action;
     assert!(matches!(action, Action::Delete(..)), "{action:?}");

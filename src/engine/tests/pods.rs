@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{
     ContainerFailure, FailedPod, IMAGE_PULL_GRACE, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
-    TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure,
-    grace_period, next_failure_check,
+    RolloutFailure, TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods,
+    find_failure, grace_period, next_failure_check,
 };
 
 const NEW: &str = "new";
@@ -74,23 +74,41 @@ fn of(pods: &[PodFacts]) -> WorkloadPods {
     }
 }
 
-fn words(pods: &WorkloadPods, now: Instant) -> String {
-    find_failure(pods, now).map(|failing| failing.to_string()).unwrap_or_default()
+/// Returns the failure of a pod for this reason.
+fn pod_fails(name: &str, reason: &str, message: &str) -> RolloutFailure {
+    let (pod, reason, message) = (Some(name.into()), reason.into(), message.into());
+    RolloutFailure { pod, container: None, reason, message, restarts: None }
+}
+
+/// Returns the failure of the container of a pod for this reason.
+fn container_fails(name: &str, reason: &str) -> RolloutFailure {
+    RolloutFailure { container: Some("c".into()), ..pod_fails(name, reason, "says why") }
+}
+
+/// Returns the failure of a pod that has restarted so often.
+fn restarts(name: &str, restarts: u32) -> RolloutFailure {
+    let restarts = Some(restarts);
+    RolloutFailure { container: Some("c".into()), restarts, ..pod_fails(name, "Restarting", "") }
+}
+
+/// Returns the failure of a workload whose pods the quota refuses.
+fn quota_refuses() -> RolloutFailure {
+    RolloutFailure { pod: None, ..pod_fails("", "FailedCreate", QUOTA) }
 }
 
 #[test]
 fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
     let t = Instant::now();
-    let check = |change: &dyn Fn(PodFacts) -> PodFacts, expected: &str| {
-        assert_eq!(words(&of(&[change(pod("web-1", NEW))]), t), expected);
-        assert_eq!(words(&of(&[change(pod("web-1", OLD))]), t), "");
+    let check = |change: &dyn Fn(PodFacts) -> PodFacts, expected: RolloutFailure| {
+        assert_eq!(find_failure(&of(&[change(pod("web-1", NEW))]), t), Some(expected));
+        assert_eq!(find_failure(&of(&[change(pod("web-1", OLD))]), t), None);
         let unknown = WorkloadPods { newest: None, ..of(&[change(pod("web-1", NEW))]) };
-        assert_eq!(words(&unknown, t), "");
+        assert_eq!(find_failure(&unknown, t), None);
         let nameless = of(&[PodFacts { revision: None, ..change(pod("web-1", NEW)) }]);
-        assert_eq!(words(&nameless, t), "");
-        assert_eq!(words(&WorkloadPods { newest: None, ..nameless }, t), "");
+        assert_eq!(find_failure(&nameless, t), None);
+        assert_eq!(find_failure(&WorkloadPods { newest: None, ..nameless }, t), None);
         let leaving = of(&[PodFacts { terminating: true, ..change(pod("web-1", NEW)) }]);
-        assert_eq!(words(&leaving, t), "");
+        assert_eq!(find_failure(&leaving, t), None);
     };
     for reason in [
         "CrashLoopBackOff",
@@ -99,24 +117,23 @@ fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
         "ErrImageNeverPull",
         "CreateContainerConfigError",
     ] {
-        let expected = format!("pod web-1, container c: {reason}: says why");
-        check(&|pod| waiting(pod, reason, t), &expected);
+        check(&|pod| waiting(pod, reason, t), container_fails("web-1", reason));
     }
     let missing =
         r#"Back-off pulling image "a:b": ErrImagePull: rpc error: code = NotFound desc = a:b: not found"#;
-    let expected = format!("pod web-1, container c: ImagePullBackOff: {missing}");
-    check(&|pod| saying(waiting(pod, "ImagePullBackOff", t), missing), &expected);
-    check(&|pod| restarted(pod, 3, 3), "pod web-1, container c: Restarting: it has restarted 3 times");
-    check(&|pod| ended(pod, "Evicted", Some(t)), "pod web-1: Evicted: says why");
-    check(&|pod| ended(pod, "Failed", Some(t)), "pod web-1: Failed: says why");
+    let expected = RolloutFailure { message: missing.into(), ..container_fails("web-1", "ImagePullBackOff") };
+    check(&|pod| saying(waiting(pod, "ImagePullBackOff", t), missing), expected);
+    check(&|pod| restarted(pod, 3, 3), restarts("web-1", 3));
+    check(&|pod| ended(pod, "Evicted", Some(t)), pod_fails("web-1", "Evicted", "says why"));
+    check(&|pod| ended(pod, "Failed", Some(t)), pod_fails("web-1", "Failed", "says why"));
     let long_ago = t.checked_sub(UNSCHEDULABLE_GRACE).unwrap();
-    check(&|pod| unscheduled(pod, long_ago), "pod web-1: Unschedulable: no node");
+    check(&|pod| unscheduled(pod, long_ago), pod_fails("web-1", "Unschedulable", "no node"));
 }
 
 #[test]
 fn what_is_no_failure_does_not_count() {
     let t = Instant::now();
-    let check = |pod: PodFacts| assert_eq!(words(&of(&[pod]), t), "");
+    let check = |pod: PodFacts| assert_eq!(find_failure(&of(&[pod]), t), None);
     check(pod("a", NEW));
     check(waiting(pod("a", NEW), "ContainerCreating", t));
     check(waiting(pod("a", NEW), "PodInitializing", t));
@@ -133,34 +150,35 @@ fn what_is_no_failure_does_not_count() {
 #[test]
 fn what_may_pass_counts_after_its_time_and_tells_when() {
     let t = Instant::now();
-    let check = |pods: WorkloadPods, after: Duration, expected: &str| {
+    let check = |pods: WorkloadPods, after: Duration, expected: RolloutFailure| {
         let just_before = t + after.checked_sub(Duration::from_millis(1)).unwrap();
         for early in [t, just_before] {
-            assert_eq!(words(&pods, early), "");
+            assert_eq!(find_failure(&pods, early), None);
             assert_eq!(next_failure_check(&pods, early), Some(t + after));
         }
         for late in [t + after, t + after * 2] {
-            assert_eq!(words(&pods, late), expected);
+            assert_eq!(find_failure(&pods, late).as_ref(), Some(&expected));
             assert_eq!(next_failure_check(&pods, late), None);
         }
     };
     for reason in ["CreateContainerError", "RunContainerError"] {
-        let expected = format!("pod a, container c: {reason}: says why");
-        check(of(&[waiting(pod("a", NEW), reason, t)]), TRANSIENT_REASON_GRACE, &expected);
+        let expected = container_fails("a", reason);
+        check(of(&[waiting(pod("a", NEW), reason, t)]), TRANSIENT_REASON_GRACE, expected);
     }
     for reason in ["ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"] {
-        let expected = format!("pod a, container c: {reason}: says why");
-        check(of(&[waiting(pod("a", NEW), reason, t)]), IMAGE_PULL_GRACE, &expected);
+        let expected = container_fails("a", reason);
+        check(of(&[waiting(pod("a", NEW), reason, t)]), IMAGE_PULL_GRACE, expected);
     }
-    check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE_GRACE, "pod a: Unschedulable: no node");
+    let nowhere = pod_fails("a", "Unschedulable", "no node");
+    check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE_GRACE, nowhere);
     let creation_failure = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let quota = WorkloadPods { creation_failure: creation_failure.clone(), ..of(&[]) };
-    check(quota, TRANSIENT_REASON_GRACE, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
+    check(quota, TRANSIENT_REASON_GRACE, quota_refuses());
     // Nobody knows whose pods were refused.
     let unknown = WorkloadPods { creation_failure, newest: None, ..of(&[]) };
     assert_eq!(
-        (words(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)),
-        (String::new(), None)
+        (find_failure(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)),
+        (None, None)
     );
     let old = of(&[unscheduled(pod("a", OLD), t)]);
     assert_eq!(next_failure_check(&old, t), None);
@@ -205,14 +223,14 @@ fn only_what_the_server_says_of_the_pod_refuses_it() {
 #[test]
 fn a_pod_that_is_gone_at_once_is_not_missed() {
     let t = Instant::now();
-    let check = |revision: &str, newest: Option<&str>, expected: &str| {
+    let check = |revision: &str, newest: Option<&str>, expected: Option<RolloutFailure>| {
         let last_failed = Some(Box::new(ended(pod("web-1", revision), "Evicted", Some(t))));
         let pods = WorkloadPods { last_failed, newest: newest.map(Arc::from), ..of(&[pod("web-1", NEW)]) };
-        assert_eq!(words(&pods, t), expected);
+        assert_eq!(find_failure(&pods, t), expected);
     };
-    check(NEW, Some(NEW), "pod web-1: Evicted: says why");
-    check(OLD, Some(NEW), "");
-    check(NEW, None, "");
+    check(NEW, Some(NEW), Some(pod_fails("web-1", "Evicted", "says why")));
+    check(OLD, Some(NEW), None);
+    check(NEW, None, None);
 }
 
 #[test]
@@ -228,18 +246,19 @@ fn the_signal_that_says_most_is_reported_of_the_oldest_pod() {
             waiting(pod("d", NEW), "CrashLoopBackOff", t),
         ])
     };
-    let late = t + UNSCHEDULABLE_GRACE;
-    assert_eq!(words(&all, late), "pod c, container c: InvalidImageName: says why");
+    let check = |pods: &WorkloadPods, expected: RolloutFailure| {
+        assert_eq!(find_failure(pods, t + UNSCHEDULABLE_GRACE), Some(expected));
+    };
+    check(&all, container_fails("c", "InvalidImageName"));
     let silent = ContainerFailure { message: "".into(), ..all.pods[2].container_failure.clone().unwrap() };
     let silent = PodFacts { container_failure: Some(silent), ..all.pods[2].clone() };
-    assert_eq!(words(&of(&[silent]), t), "pod c, container c: InvalidImageName");
+    let nameless = RolloutFailure { message: "".into(), ..container_fails("c", "InvalidImageName") };
+    check(&of(&[silent]), nameless);
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
-    assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");
-    assert_eq!(words(&fewer(1), late), format!("no new pod can be created: FailedCreate: {QUOTA}"));
-    assert_eq!(
-        words(&WorkloadPods { creation_failure: None, ..fewer(1) }, late),
-        "pod a: Unschedulable: no node"
-    );
+    check(&fewer(2), restarts("b", 5));
+    check(&fewer(1), quota_refuses());
+    let nowhere = pod_fails("a", "Unschedulable", "no node");
+    check(&WorkloadPods { creation_failure: None, ..fewer(1) }, nowhere);
 }
 
 #[test]
@@ -332,19 +351,21 @@ fn each_word_of_the_kubelet_has_its_time() {
 #[test]
 fn of_two_signals_the_one_that_explains_more_is_reported() {
     let t = Instant::now();
-    let check = |less: &PodFacts, more: &PodFacts, expected: &str| {
-        assert_eq!(words(&of(&[less.clone(), more.clone()]), t + UNSCHEDULABLE_GRACE), expected);
-        assert_eq!(words(&of(&[more.clone(), less.clone()]), t + UNSCHEDULABLE_GRACE), expected);
+    let check = |less: &PodFacts, more: &PodFacts, expected: RolloutFailure| {
+        let found =
+            |pods: [&PodFacts; 2]| find_failure(&of(&pods.map(Clone::clone)), t + UNSCHEDULABLE_GRACE);
+        assert_eq!(found([less, more]).as_ref(), Some(&expected));
+        assert_eq!(found([more, less]), Some(expected));
     };
     let at_once = waiting(pod("a", NEW), "CrashLoopBackOff", t);
     let transient = waiting(pod("b", NEW), "RunContainerError", t);
     let restarting = restarted(pod("c", NEW), 3, 3);
     let over = ended(pod("d", NEW), "Evicted", Some(t));
     let nowhere = unscheduled(pod("e", NEW), t);
-    check(&transient, &at_once, "pod a, container c: CrashLoopBackOff: says why");
-    check(&restarting, &transient, "pod b, container c: RunContainerError: says why");
-    check(&over, &restarting, "pod c, container c: Restarting: it has restarted 3 times");
-    check(&nowhere, &over, "pod d: Evicted: says why");
+    check(&transient, &at_once, container_fails("a", "CrashLoopBackOff"));
+    check(&restarting, &transient, container_fails("b", "RunContainerError"));
+    check(&over, &restarting, restarts("c", 3));
+    check(&nowhere, &over, pod_fails("d", "Evicted", "says why"));
 }
 
 // It was judged when it ended.
@@ -353,8 +374,8 @@ fn neither_restarts_nor_a_missing_node_count_of_a_pod_that_has_ended() {
     let t = Instant::now();
     for living in [restarted(pod("a", NEW), 3, 3), unscheduled(pod("a", NEW), t)] {
         let over = PodFacts { has_ended: true, ..living.clone() };
-        assert_ne!(words(&of(&[living]), t + UNSCHEDULABLE_GRACE), "");
-        assert_eq!(words(&of(&[over]), t + UNSCHEDULABLE_GRACE), "");
+        assert_ne!(find_failure(&of(&[living]), t + UNSCHEDULABLE_GRACE), None);
+        assert_eq!(find_failure(&of(&[over]), t + UNSCHEDULABLE_GRACE), None);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::engine::{
     PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
     WithheldDeletion, decide_prunes,
 };
+use crate::health::{Health, HealthStatus};
 use crate::object::{GroupKind, ObjectId};
 
 fn pending(id: ObjectId) -> PruneCandidate {
@@ -30,7 +31,7 @@ fn disallowed() -> DisallowedObject {
 
 /// Returns a change that does not become healthy.
 fn unhealthy() -> (ObjectId, ChangeMilestone) {
-    (config("x"), ChangeMilestone::Healthy("InProgress".into()))
+    (config("x"), ChangeMilestone::Healthy(Health::new(HealthStatus::InProgress, "")))
 }
 
 fn inventory(counts: &[(&str, u32)]) -> BTreeMap<GroupKind, u32> {

@@ -74,12 +74,10 @@ fn waits(harness: &mut Harness, id: &ObjectId) -> bool {
 }
 
 /// Returns the failures that were reported of a workload.
-fn failures(harness: &mut Harness, id: &ObjectId) -> Vec<String> {
+fn failures(harness: &mut Harness, id: &ObjectId) -> Vec<RolloutFailureCause> {
     let events = harness.engine.take_rollout_events().into_iter().filter(|event| event.id == *id);
     events
-        .filter_map(
-            |event| if let RolloutEventKind::Failed(why) = event.kind { Some(why.to_string()) } else { None },
-        )
+        .filter_map(|event| if let RolloutEventKind::Failed(why) = event.kind { Some(why) } else { None })
         .collect()
 }
 
@@ -99,13 +97,13 @@ fn a_workload_that_is_created_again_holds_its_slot_until_it_is_complete() {
     show(&mut harness, &a, WorkloadPhase::Settled);
     harness.settle();
     assert_eq!(harness.world.log.last(), Some(&AuditEntry::Changed(b)));
-    assert_eq!(failures(&mut harness, &a), [""; 0]);
+    assert_eq!(failures(&mut harness, &a), []);
     assert!(harness.world.is_free());
 }
 
 #[test]
 fn a_workload_that_is_not_created_again_gives_its_slot_to_others_and_is_reported() {
-    let check = |retry: Option<Duration>, passes_deadline: bool, expected: Option<&str>| {
+    let check = |retry: Option<Duration>, passes_deadline: bool, expected: Option<RolloutFailureCause>| {
         let (mut harness, [a, b]) = deleted();
         let action = creation(&mut harness, &a);
         harness.engine.note_dispatch(&a, &action);
@@ -117,17 +115,12 @@ fn a_workload_that_is_not_created_again_gives_its_slot_to_others_and_is_reported
             harness.pass_time(deadline);
         }
         assert_eq!(waits(&mut harness, &b), expected.is_none(), "{retry:?} {passes_deadline}");
-        let said = failures(&mut harness, &a);
-        let is_said = |words: &str| said.len() == 1 && said[0].starts_with(words);
-        assert!(expected.map_or(said.is_empty(), is_said), "{said:?}");
+        assert_eq!(failures(&mut harness, &a), Vec::from_iter(expected));
     };
-    check(None, false, Some("the quota is used up"));
+    let deadline = deleted().0.engine.rollouts.budget.deadline;
+    check(None, false, Some(RolloutFailureCause::RecreationRefused("the quota is used up".into())));
     check(Some(Duration::from_secs(10)), false, None);
-    check(
-        Some(Duration::from_secs(10)),
-        true,
-        Some("it was deleted to be created again, and has been missing for "),
-    );
+    check(Some(Duration::from_secs(10)), true, Some(RolloutFailureCause::WorkloadMissing(deadline)));
 }
 
 #[test]
@@ -274,10 +267,7 @@ fn the_next_process_gives_the_place_to_others_after_the_deadline() {
     assert!(waits(&mut harness, &b), "it may be created yet");
     harness.pass_time(Duration::from_secs(1));
     assert!(!waits(&mut harness, &b), "it has failed");
-    let said = failures(&mut harness, &a);
-    let is_missing =
-        |why: &String| why.starts_with("it was deleted to be created again, and has been missing");
-    assert!(said.len() == 1 && said.iter().all(is_missing), "{said:?}");
+    assert_eq!(failures(&mut harness, &a), [RolloutFailureCause::WorkloadMissing(deadline)]);
 }
 
 /// Returns another process' claim for a workload that it deletes and creates again.

@@ -275,9 +275,10 @@ fn a_quarantine_takes_the_place_of_what_is_to_be_recorded_about_the_same_objects
     for name in ["web", "api"] {
         harness.engine.sources[FIRST].pending_rejections.push(of(name));
     }
-    harness.engine.quarantine_failed_unit(FIRST, of("web"), "going back failed too".to_owned());
-    let quarantined =
-        Rejection { action: RejectionAction::Quarantine, cause: "going back failed too".into(), ..of("web") };
+    let obstacle = RollbackObstacle::UnknownContent(workload("web"));
+    harness.engine.quarantine_failed_unit(FIRST, of("web"), &obstacle);
+    let cause = format!("{}; {obstacle}", of("web").cause).into();
+    let quarantined = Rejection { action: RejectionAction::Quarantine, cause, ..of("web") };
     assert_eq!(harness.engine.sources[FIRST].pending_rejections, [of("api"), quarantined]);
 }
 

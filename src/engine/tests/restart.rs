@@ -178,7 +178,8 @@ fn data_of_somebody_else_restart_within_the_budget() {
     assert!(matches!(harness.decide(&workload("web")).reason, Some(Reason::Budget(_))));
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[workload("web")]));
-    assert_eq!(harness.engine.changed_words(&workload("web"), started(&harness)), "ConfigMap tls");
+    let changed = harness.engine.changed_data(&workload("web"), started(&harness));
+    assert_eq!(changed.to_string(), "ConfigMap tls");
     assert!(harness.world.is_free());
 }
 

@@ -112,10 +112,10 @@ fn the_cause_of_a_rollback_has_the_reason_of_the_failure_word_for_word() {
     let mut harness = gone_back();
     let events = harness.engine.take_rollout_events();
     let reasons = events.iter().filter_map(|event| match &event.kind {
-        RolloutEventKind::Failed(why) => Some(Arc::clone(why)),
+        RolloutEventKind::Failed(why) => Some(why.to_string()),
         _ => None,
     });
-    let reasons: Vec<Arc<str>> = reasons.collect();
+    let reasons: Vec<String> = reasons.collect();
     let causes: Vec<Arc<str>> = events.iter().filter_map(|event| event.rollback_cause.clone()).collect();
     assert_eq!((reasons.len(), causes.len()), (1, 2), "{events:?}");
     for cause in causes {

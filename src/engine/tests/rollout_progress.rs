@@ -72,7 +72,7 @@ fn a_write_goes_on_from_the_rollout_before_it_where_it_repairs_that_or_brings_th
     let check = |purpose: ApplyPurpose, contents: [Option<u32>; 2], has_failed: bool, expected: bool| {
         let mut harness = settled();
         let mut before = advanced(&harness, contents[0]);
-        before.failed = has_failed.then(|| "it crashes".into());
+        before.failed = has_failed.then(|| RolloutFailureCause::Status("it crashes".into()));
         let mut next = rollout(&harness, contents[1]);
         next.replaced = Some(Box::new(before.clone()));
         harness.engine.continue_rollout(&workload("web"), &write(purpose), &mut next);

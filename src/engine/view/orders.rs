@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::View;
-use crate::engine::{Acknowledgement, ConfigStamp, PauseIntent, SourceId, Uid};
+use crate::engine::{Acknowledgement, ChangedData, ConfigStamp, PauseIntent, SourceId, Uid};
 use crate::object::ObjectId;
 
 impl<'a> View<'a> {
@@ -64,8 +64,8 @@ impl<'a> View<'a> {
         self.engine.is_reading_data()
     }
 
-    /// Returns the names of what has changed, of the objects that the pods of a workload use.
-    pub(crate) fn changed_words(self, id: &ObjectId, started: ConfigStamp) -> String {
-        self.engine.changed_words(id, started)
+    /// Returns what has changed, of the objects that the pods of a workload use.
+    pub(crate) fn changed_data(self, id: &ObjectId, started: ConfigStamp) -> ChangedData {
+        self.engine.changed_data(id, started)
     }
 }

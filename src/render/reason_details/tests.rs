@@ -1,5 +1,7 @@
 //! The code, the values and the sentence of each reason, and of each cause inside one.
 
+mod failure_rows;
+mod order_rows;
 mod prune_rows;
 
 use std::collections::BTreeSet;
@@ -10,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, AllowViolation, CauseCode, CurrentOwner, DependencyState, DisallowedObject, ReconcilePolicy,
+    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, OversizedUnit, ReconcilePolicy, RefusalRule,
     RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
-    SurplusFate, SurplusPods, WithheldWrite,
+    SurplusPods, WithheldWrite, WriteFailure,
 };
+use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind};
 
 /// A reason, its code, its values and its sentence.
@@ -104,11 +107,25 @@ fn kinds_and_records() -> Vec<Row> {
             json!({"object": config_json()}),
             "reading ConfigMap shop/env, whose data its pods use",
         ),
+    ]
+}
+
+fn sources() -> Vec<Row> {
+    vec![
         (
-            Reason::Incomplete(x()),
+            Reason::Incomplete(SourceDoubt::Incomplete(x())),
             "SourceIncomplete",
             json!({"message": "x"}),
             "the source was not read completely: x",
+        ),
+        (
+            Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {
+                folder: "shop".into(),
+                relation: RootRelation::Origin,
+            })),
+            "SourceIncomplete",
+            json!({"cause": "RootNotRendered", "file": "shop"}),
+            "the source was not read completely: not pruned: root shop does not render, and the object came from it",
         ),
         (
             Reason::ReadingPeers,
@@ -132,23 +149,25 @@ fn dependencies() -> Vec<Row> {
     };
 
     let needs = |state: DependencyState, cause: &str, sentence: &'static str| {
-        let mut details = json!({"cause": cause, "object": config_json()});
-        if let Some(message) = state.message() {
-            details["message"] = message.into();
-        }
+        let details = json!({"cause": cause, "object": config_json()});
         (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
     };
+    let says = |state: DependencyState, cause: &str, message: &str, sentence: &'static str| {
+        let details = json!({"cause": cause, "object": config_json(), "message": message});
+        (Reason::Needs(config(), state), "WaitingForDependency", details, sentence)
+    };
+    let fails = Health::new(HealthStatus::Failed, "x");
     vec![
         needs(Missing, "NotFound", "needs ConfigMap shop/env, which is not there yet"),
         needs(Unnamed, "NotNamed", "needs ConfigMap shop/env, which no source names"),
         needs(Deleting, "BeingDeleted", "needs ConfigMap shop/env, which is being deleted"),
-        needs(Unhealthy(x()), "Unhealthy", "needs ConfigMap shop/env, which is x"),
+        says(Unhealthy(fails), "Unhealthy", "Failed: x", "needs ConfigMap shop/env, which is Failed: x"),
         needs(Unchanged, "NotChanged", "needs ConfigMap shop/env, which is not changed yet"),
         needs(RollingOut, "RollingOut", "needs ConfigMap shop/env, which is rolling out"),
         needs(Soaking, "Soaking", "needs ConfigMap shop/env, which is rolled out"),
         needs(RollingBack, "RollingBack", "needs ConfigMap shop/env, which is rolled back first"),
-        needs(Refused(x()), "DependencyRefused", "needs ConfigMap shop/env, which is refused: x"),
-        needs(Unusable(x()), "DependencyUnusable", "needs ConfigMap shop/env, which cannot be used: x"),
+        says(Refused(x()), "DependencyRefused", "x", "needs ConfigMap shop/env, which is refused: x"),
+        says(Unusable(x()), "DependencyUnusable", "x", "needs ConfigMap shop/env, which cannot be used: x"),
         needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
@@ -320,14 +339,6 @@ fn steps() -> Vec<Row> {
             "step 1 of 2: 3 of 4 new pods are ready",
         ),
         (
-            Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Message(x())))),
-            "StepInProgress",
-            json!({
-                "cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4, "message": "x",
-            }),
-            "step 1 of 2: 3 of 4 new pods are ready; x",
-        ),
-        (
             Reason::Step(HeldStep::Pods(wait(), Some(StepObstacle::Reason(paused.into())))),
             "StepInProgress",
             json!({
@@ -354,6 +365,37 @@ fn steps() -> Vec<Row> {
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
             "scaling gave the new template more pods than its step allows: they cannot be removed: x",
+        ),
+    ]
+}
+
+fn step_obstacles() -> Vec<Row> {
+    let held = |obstacle: StepObstacle, more: Value, sentence: &'static str| {
+        let mut details = json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4});
+        details.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (Reason::Step(HeldStep::Pods(wait(), Some(obstacle))), "StepInProgress", details, sentence)
+    };
+    let (pod, node) = ("web-1".into(), "node-1".into());
+    vec![
+        held(
+            StepObstacle::EvictionRefused { pod, node, message: x() },
+            json!({"pod": "web-1", "node": "node-1", "message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; pod web-1 on node node-1 cannot be evicted: x",
+        ),
+        held(
+            StepObstacle::EvictionDenied(x()),
+            json!({"message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; no pod of it can be evicted: x",
+        ),
+        held(
+            StepObstacle::UnreadableNodes(x()),
+            json!({"message": "x"}),
+            "step 1 of 2: 3 of 4 new pods are ready; the nodes cannot be read: x",
+        ),
+        held(
+            StepObstacle::UnlistedNodes,
+            json!({}),
+            "step 1 of 2: 3 of 4 new pods are ready; the nodes are being listed",
         ),
     ]
 }
@@ -399,10 +441,11 @@ fn refusals() -> Vec<Row> {
         ),
         (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
         (
-            Reason::Oversized(config(), x()),
+            Reason::Oversized(OversizedUnit { workload: config(), objects: 3001, used: 601, limit: 600 }),
             "UnitTooLarge",
-            json!({"object": config_json(), "message": "x"}),
-            "x",
+            json!({"object": config_json(), "count": 3001, "used": 601, "limit": 600}),
+            "3001 objects are released together with ConfigMap shop/env, and the record of what was good before \
+             (601 kB) is larger than one may be (600 kB); change fewer of them in one commit",
         ),
         (
             Reason::Generated(config()),
@@ -424,10 +467,28 @@ fn writes() -> Vec<Row> {
             "waiting for the watch to show rhumb's last write",
         ),
         (
-            Reason::Retrying(x(), Duration::from_millis(1500)),
+            Reason::Retrying(RetryCause::Message(x()), Duration::from_millis(1500)),
             "Retrying",
             json!({"message": "x", "retryAfterSeconds": 2}),
             "x; retry in 1 s",
+        ),
+        (
+            Reason::Retrying(RetryCause::Conflict, Duration::from_secs(5)),
+            "Retrying",
+            json!({"cause": "WriteConflict", "retryAfterSeconds": 5}),
+            "another client wrote first; retry in 5 s",
+        ),
+        (
+            Reason::Retrying(
+                RetryCause::LedgerFull { workload: config(), used: 800, limit: 900 },
+                Duration::from_secs(5),
+            ),
+            "Retrying",
+            json!({
+                "cause": "LedgerFull", "object": config_json(), "used": 800, "limit": 900, "retryAfterSeconds": 5,
+            }),
+            "the rollout ledger has no room for what is released together with ConfigMap shop/env: rollouts that \
+             are not over take 800 of 900 kB; retry in 5 s",
         ),
         (
             Reason::Fight(FightCause::Changes("kubectl".into()), Duration::from_secs(5)),
@@ -448,11 +509,13 @@ fn writes() -> Vec<Row> {
 fn rows() -> Vec<Row> {
     [
         kinds_and_records(),
+        sources(),
         dependencies(),
         budgets(),
         people(),
         rejections_and_opt_outs(),
         steps(),
+        step_obstacles(),
         refusals(),
         writes(),
         prune_rows::deferred(),
@@ -477,11 +540,31 @@ fn each_reason_has_its_code_its_values_and_its_sentence() {
 }
 
 #[test]
+fn each_failed_write_says_why() {
+    let check = |failure: WriteFailure, expected: &str| assert_eq!(failure.to_string(), expected);
+    check(WriteFailure::Conflict(Duration::ZERO), "another client wrote first");
+    check(WriteFailure::Refused(x(), RefusalRule::Other, None), "x");
+    check(WriteFailure::Unknown(x(), Duration::ZERO), "x");
+}
+
+#[test]
+fn a_health_says_its_status_and_why_where_that_is_known() {
+    let check = |health: Health, expected: &str| assert_eq!(health.to_string(), expected);
+    check(Health::current(), "healthy");
+    check(Health::new(HealthStatus::InProgress, ""), "InProgress");
+    check(Health::new(HealthStatus::Failed, "it crashes"), "Failed: it crashes");
+}
+
+#[test]
 fn each_code_and_each_cause_has_a_reason_and_no_word_is_both() {
     let rows = rows();
-    let codes: BTreeSet<ReasonCode> = rows.iter().map(|(reason, ..)| reason.code()).collect();
+    let codes = rows.iter().map(|(reason, ..)| reason.code());
+    let codes: BTreeSet<ReasonCode> =
+        codes.chain([ReasonCode::RolloutFailed, ReasonCode::OrderAnswered]).collect();
     assert!(codes.iter().eq(ReasonCode::ALL), "{codes:?}");
-    let causes: BTreeSet<CauseCode> = rows.iter().filter_map(|(reason, ..)| reason.cause_code()).collect();
+    let causes = rows.iter().filter_map(|(reason, ..)| reason.cause_code());
+    let causes: BTreeSet<CauseCode> =
+        causes.chain(failure_rows::codes()).chain(order_rows::codes()).collect();
     assert!(causes.iter().eq(CauseCode::ALL), "{causes:?}");
     let words = ReasonCode::ALL.iter().map(|code| code.word());
     let words: BTreeSet<&str> = words.chain(CauseCode::ALL.iter().map(|code| code.word())).collect();

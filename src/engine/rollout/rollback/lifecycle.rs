@@ -16,6 +16,7 @@
 //! would keep its slot from all others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
@@ -23,6 +24,7 @@ use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };
+use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AcceptedContent, ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload,
@@ -35,8 +37,8 @@ enum RollbackReadiness {
     Waiting,
     /// All that is needed.
     Ready,
-    /// Some content cannot be had, in words.
-    Impossible(String),
+    /// Some content cannot be had.
+    Impossible(RollbackObstacle),
 }
 
 impl Engine {
@@ -108,11 +110,13 @@ impl Engine {
             // A dry run reads the newest revision alone: that it lacks a content does not mean that
             // the content is lost.
             None if self.blockers.mode == DecisionMode::Plan => {
-                let goes = if is_back { "it is back at" } else { "it goes back to" };
-                let revision = content_ref.revision.short_name();
-                rejected.cause =
-                    format!("{}; {goes} revision {revision}, which a dry run does not read", rejected.cause)
-                        .into();
+                let revision = content_ref.revision.clone();
+                let unread = if is_back {
+                    RollbackObstacle::BackAtUnread(revision)
+                } else {
+                    RollbackObstacle::BoundForUnread(revision)
+                };
+                rejected.cause = format!("{}; {unread}", rejected.cause).into();
                 ReplacementContent::Quarantined
             }
             None => ReplacementContent::Unreadable(content_ref.clone()),
@@ -150,7 +154,9 @@ impl Engine {
                 match self.readiness_of(&rejection) {
                     RollbackReadiness::Waiting => {}
                     RollbackReadiness::Ready => self.begin_rollback(source, &rejection),
-                    RollbackReadiness::Impossible(why) => self.quarantine_instead(source, rejection, &why),
+                    RollbackReadiness::Impossible(obstacle) => {
+                        self.quarantine_failed_unit(source, rejection, &obstacle);
+                    }
                 }
             }
         }
@@ -187,24 +193,21 @@ impl Engine {
         id: &ObjectId,
         member: &UnitMember,
         to: &ReplacementContent,
-    ) -> Option<String> {
+    ) -> Option<RollbackObstacle> {
         match to {
             ReplacementContent::Unreadable(content_ref) => {
                 let shown = self.live_object(id).and_then(LiveObject::shown_release);
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == content_ref.hash);
-                let revision = content_ref.revision.short_name();
+                let (id, revision) = (id.clone(), content_ref.revision.clone());
                 (!is_there).then(|| match member.rollback_target {
                     // Only the repository of the source that has it now is read.
-                    RollbackTarget::FormerContent { .. } => format!(
-                        "it cannot go back, as revision {revision} of {id} of another source is not in the repository \
-                         of this one"
-                    ),
-                    _ => format!("it cannot go back, as revision {revision} of {id} cannot be read any more"),
+                    RollbackTarget::FormerContent { .. } => RollbackObstacle::UnreadableHere(id, revision),
+                    _ => RollbackObstacle::Unreadable(id, revision),
                 })
             }
             ReplacementContent::Quarantined if self.can_show_unit_content(id, member) => {
-                Some(format!("it cannot go back, as the earlier content of {id} is not known"))
+                Some(RollbackObstacle::UnknownContent(id.clone()))
             }
             _ => None,
         }
@@ -251,22 +254,16 @@ impl Engine {
         }
     }
 
-    /// Quarantines a unit in place of its rollback, with the reason: all of it stays as it is.
-    fn quarantine_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
-        let cause = format!("{}; {why}", rejection.cause);
-        self.quarantine_failed_unit(source, rejection, cause);
-    }
-
-    /// Ends a rollback where it is. The slots of failed members are free at once. All of the unit is
-    /// quarantined once the inventory records it.
+    /// Ends a rollback where it is, or has none begin. The slots of failed members are free at once.
+    /// All of the unit is quarantined once the inventory records it.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
         source: SourceId,
         rejection: Rejection,
-        cause: String,
+        obstacle: &RollbackObstacle,
     ) {
-        let quarantined =
-            Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
+        let cause = bound_cause(format!("{}; {obstacle}", rejection.cause));
+        let quarantined = Rejection { action: RejectionAction::Quarantine, cause, ..rejection };
         for id in quarantined.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
@@ -307,11 +304,11 @@ impl Engine {
             back && member.is_some_and(|member| member.rollback_target.content_ref().is_some())
         });
         let Some(rejection) = named.cloned() else { return };
-        let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
-        self.quarantine_failed_unit(source, rejection, cause);
+        self.quarantine_failed_unit(source, rejection, &RollbackObstacle::Refused(id.clone(), why));
     }
 
-    fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
+    /// Returns why the good content of an object is refused for good, in the words of the server.
+    fn rollback_refusal(&self, id: &ObjectId) -> Option<Arc<str>> {
         let entry = self.entry(id)?;
         let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
             return None;
@@ -322,6 +319,6 @@ impl Engine {
             RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
             _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
         };
-        final_now.then(|| refusal.text.to_string())
+        final_now.then(|| refusal.text.clone())
     }
 }

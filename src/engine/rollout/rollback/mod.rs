@@ -2,6 +2,7 @@
 
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod rejection;
+pub(in crate::engine) mod rejection_cause;
 pub(in crate::engine) mod rejection_text;
 pub(in crate::engine) mod retry;
 

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::rollback::rejection_cause::{RejectionCause, RollbackObstacle};
 use crate::engine::state::Engine;
 use crate::engine::{
     ContentRef, DesiredState, LiveObject, PrunePolicy, PruneTiming, Reason, RejectedContent,
@@ -337,7 +338,8 @@ impl Engine {
             if rejection.action == RejectionAction::Quarantine || !is_back {
                 return;
             }
-            let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
+            let failed = RollbackObstacle::Failed(id.clone(), why.clone());
+            let cause = bound_cause(format!("{}; {failed}", rejection.cause));
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.latest();
@@ -354,7 +356,8 @@ impl Engine {
                 // Something newer replaces the failed content, and is claimed already.
                 return;
             }
-            let cause = bound_cause(self.failure_cause(id, &unit, why));
+            let failed = RejectionCause::RolloutFailed(self.failed_release(id, &unit, why));
+            let cause = bound_cause(failed.to_string());
             Rejection { action: self.action_for_unit(&unit, id), cause, unit }
         };
         let rejecting = &mut self.sources[source].pending_rejections;

@@ -10,7 +10,9 @@
 use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::orders::carry_out::{OrderAnswer, objects};
+use crate::engine::orders::carry_out::OrderAnswer;
+use crate::engine::orders::order_outcome::{OrderObstacle, OrderOutcome};
+use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
@@ -51,26 +53,31 @@ impl Engine {
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.latest().filter(|_| !self.rollouts.ledger.is_saving());
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
-        let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
+        let outcome = retry_outcome(&known);
         let keeps = !recorded && self.is_showing_failed_content(source, &known);
         let retries = &mut self.rollouts.rollbacks.retries;
         let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
         }
-        if keeps { OrderAnswer::Deferred } else { OrderAnswer::Done(words) }
+        if keeps { OrderAnswer::Deferred } else { OrderAnswer::Done(outcome) }
     }
 
-    /// Judges rollouts anew whose rejections no inventory has recorded. Returns the answer to the
+    /// Judges rollouts anew whose rejections no inventory has recorded. Returns the outcome of the
     /// order.
-    fn retry_unrecorded(&mut self, source: SourceId, id: &ObjectId, unrecorded: &[Rejection]) -> String {
+    fn retry_unrecorded(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+        unrecorded: &[Rejection],
+    ) -> OrderOutcome {
         let Some(first) = unrecorded.first() else {
-            return format!("nothing to retry: nothing of {id} was rejected");
+            return OrderOutcome::NothingDone(OrderObstacle::NothingRejected(id.clone()));
         };
         for member in unrecorded.iter().flat_map(|rejection| rejection.unit.members.keys()) {
             self.restart_evaluation(source, member);
         }
-        format!("retried: {}, rejected before: {}", objects(&first.unit), first.cause)
+        retry_outcome(first)
     }
 
     /// Returns whether any member does not show its last good content.
@@ -222,7 +229,7 @@ impl Engine {
             return;
         };
         let known = self.rollouts.in_flight.get(id);
-        let failed = known.and_then(|rollout| rollout.failed.clone());
+        let failed = known.and_then(|rollout| rollout.failed.as_ref());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
         if failed.is_none() && (is_claimed || replica_status.phase == WorkloadPhase::Settled) {
@@ -230,7 +237,8 @@ impl Engine {
         }
         // It may say something else for a moment, and then the same again.
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
-        let (earlier, written) = (says.or(failed), Some(live.rv));
+        let status_message = || failed.and_then(RolloutFailureCause::status_message).cloned();
+        let (earlier, written) = (says.or_else(status_message), Some(live.rv));
         self.rollouts.in_flight.remove(id);
         self.register_live_rollout(id);
         let loss = self.credible_loss(id, replica_status, replica_status.max_unavailable);
@@ -244,6 +252,12 @@ impl Engine {
         self.rollouts.slot_requests.mark_stale();
         self.note_object_change(id);
     }
+}
+
+/// Returns the outcome of an order to try a unit again.
+fn retry_outcome(rejection: &Rejection) -> OrderOutcome {
+    let objects = rejection.unit.members.len() as u32;
+    OrderOutcome::Retried { objects, cause: rejection.cause.clone() }
 }
 
 /// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken

@@ -35,9 +35,9 @@ pub(super) fn deferred() -> Vec<Row> {
             "pruned when ConfigMap shop/env is rolled out",
         ),
         defer(
-            unfinished(ChangeMilestone::Healthy(x())),
-            json!({"cause": "UnitUnfinished", "object": config_json(), "message": "x"}),
-            "pruned when ConfigMap shop/env is healthy (x)",
+            unfinished(ChangeMilestone::Healthy(Health::new(HealthStatus::Failed, "x"))),
+            json!({"cause": "UnitUnfinished", "object": config_json(), "message": "Failed: x"}),
+            "pruned when ConfigMap shop/env is healthy (Failed: x)",
         ),
         defer(
             PruneCause::UsedBy(config()),
@@ -221,11 +221,23 @@ pub(super) fn kept() -> Vec<Row> {
                 step: Some(2),
             }),
             json!({
-                "cause": "NotAllowed", "step": 2,
+                "cause": "NotAllowed", "step": 2, "namespace": "ops",
                 "message": "the namespace ops is not among `allow.namespaces` of the source",
             }),
             "no longer allowed, so it is neither repaired nor deleted: the namespace ops is not among \
              `allow.namespaces` of the source; it stays in step 2 of its rollout",
+        ),
+        keep(
+            PruneCause::NotAllowed(DisallowedObject {
+                violation: AllowViolation::Outer(Box::new(AllowViolation::Kind(kind()))),
+                step: None,
+            }),
+            json!({
+                "cause": "NotAllowed", "kind": "Deployment.apps",
+                "message": "the kind apps/Deployment is not among `customSources.objects.kinds` of the configuration",
+            }),
+            "no longer allowed, so it is neither repaired nor deleted: the kind apps/Deployment is not among \
+             `customSources.objects.kinds` of the configuration",
         ),
         keep(
             PruneCause::Annotated,
