@@ -59,11 +59,8 @@ mod repository_references;
 mod revision_tree;
 mod settings;
 mod settling;
-<<<<<<< HEAD
 mod shared_texts;
-=======
 mod short_name;
->>>>>>> trust6
 mod signature_report;
 mod snapshot;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]

@@ -10,11 +10,7 @@ use super::site::TestNamespace;
 use super::wait::eventually;
 
 /// The time for which sources may stay without a holder, after a replica was killed: twice what is
-<<<<<<< HEAD
 /// promised, because the machine may be busy.
-=======
-/// promised, as the machine may be busy.
->>>>>>> flake2
 pub(crate) const MOVED: Duration = Duration::from_secs(30);
 /// In this time all has found its place, as newcomers are waited for.
 pub(crate) const SHARED: Duration = Duration::from_mins(2);
