@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::times::written_time;
 use crate::input::kustomize::{ValuesMerge, printable};
 use crate::manifest::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_first_document,
@@ -53,7 +54,7 @@ enum EmptyNull {
 }
 
 /// Reads the values of a file as kustomize reads them for a merge: old truth values, for example
-/// `yes`, are texts to it.
+/// `yes`, are texts to it, and dates without quotes are times.
 fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
     let file = read_first_document(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
@@ -69,6 +70,9 @@ fn plain(value: &PlacedValue, words: &PlacedWords<'_>, empty: EmptyNull) -> Valu
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
             old_boolean(words.at(value.position)).map_or(Value::Bool(*truth), Value::from)
+        }
+        PlacedNode::Scalar(Value::String(text)) if value.style == ScalarStyle::Plain => {
+            Value::String(written_time(text).unwrap_or_else(|| text.clone()))
         }
         PlacedNode::Scalar(scalar) => scalar.clone(),
         PlacedNode::List(items) => items.iter().map(|item| plain(item, words, EmptyNull::Kept)).collect(),
@@ -306,6 +310,25 @@ mod tests {
             ValuesMerge::Override,
             json!({"a": "yes", "b": "yes", "c": true, "d": ["off", false], "e": {"f": "on", "g": "no"}, "x": 1}),
         );
+    }
+
+    #[test]
+    fn a_date_without_quotes_is_a_time_in_a_file_and_a_text_in_the_kustomization() {
+        let file = "a: 2024-01-01\nb: '2024-01-02'\nc: !!str 2024-01-03\nd: [{e: 2024-01-04 10:00:00}]\n2024-01-05: f\n";
+        let from_file = json!({
+            "a": "2024-01-01T00:00:00Z",
+            "b": "2024-01-02",
+            "c": "2024-01-03",
+            "d": [{"e": "2024-01-04T10:00:00Z"}],
+            "2024-01-05": "f",
+        });
+        let inline = json!({"a": "2025-01-01", "x": "2025-01-01"});
+        let mut both = from_file;
+        both["x"] = json!("2025-01-01");
+        check(inline.clone(), file, ValuesMerge::Merge, both.clone());
+        both["a"] = json!("2025-01-01");
+        check(inline.clone(), file, ValuesMerge::Override, both);
+        check(inline.clone(), file, ValuesMerge::Replace, inline);
     }
 
     // A count of the letters before each of them would take minutes.
