@@ -21,6 +21,7 @@ mod disk;
 mod encryption;
 mod exposure;
 pub(crate) mod helm;
+mod holder_files;
 mod inflation;
 mod key;
 pub(crate) mod kustomize;

@@ -13,6 +13,7 @@ use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
+use super::holder_files::KnownHolders;
 use super::inflation::inflate;
 use super::kustomize::{ObjectNames, ParsedFiles};
 use super::last_revision::{KeptRoot, LastRevision, RememberedRoot, RenderAttempt, RootChanges, is_failure};
@@ -34,7 +35,9 @@ use super::root_render::{
 use super::roots::{self, RenderRoot, RootListing, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableMode, VariableReading, VariableSettings};
+use super::substitution::{
+    self, RevisionVariables, VariableFacts, VariableMode, VariableReading, VariableSettings,
+};
 use super::tree::FileTree;
 use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
@@ -169,15 +172,13 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        facts: &ClusterFacts,
-    ) -> Result<(Option<Arc<RevisionVariables>>, BTreeSet<ObjectId>), SourceError> {
+        facts: VariableFacts<'_>,
+    ) -> Result<VariableReading, SourceError> {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
-            return Ok((None, BTreeSet::new()));
+            return Ok(VariableReading::default());
         };
         let settings = VariableSettings { config, namespace, decrypter: &self.decrypter };
-        let read = substitution::read_variables(settings, listing, start, files, parsed, facts)?;
-        let VariableReading { variables, objects } = read;
-        Ok((Some(variables), objects))
+        substitution::read_variables(settings, listing, start, files, parsed, facts)
     }
 
     /// Renders all roots below a folder. Blocks, and runs programs.
@@ -196,7 +197,9 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, files)?;
-        let (variables, objects) = self.read_variables(&listing, start, files, &mut parsed, facts)?;
+        let known = VariableFacts { cluster: facts, holders: KnownHolders::default() };
+        let VariableReading { variables, objects, .. } =
+            self.read_variables(&listing, start, files, &mut parsed, known)?;
         let mut closures = Vec::new();
         for root in listing.roots {
             let closure = self.find_release_closure(&root, start, files, &mut parsed, &releases)?;
@@ -219,7 +222,7 @@ impl SourceRenderer {
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let RenderRequest { raw, start, tree, same, before, facts, extent } = request;
         let releases = self.releases.resolved_by(&facts);
-        let versions = releases.versions.clone();
+        let (versions, values) = (releases.versions.clone(), self.releases.values.as_slice());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last, stops } = &mut *state;
         // Where that cannot be told, all is looked at: the last revision may be in no store.
@@ -234,13 +237,15 @@ impl SourceRenderer {
             last.is_some_and(|(last, impact)| last.is_still_root(folder, impact))
         };
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
-        let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
-        let (variables, objects) = self.read_variables(&listing, start, &tree, parsed, &facts)?;
+        let touched = impact.map(|impact| impact.roots);
+        let holders = KnownHolders::after(last.as_ref(), touched.as_ref());
+        let known = VariableFacts { cluster: &facts, holders };
+        let read = self.read_variables(&listing, start, &tree, parsed, known)?;
+        let VariableReading { variables, objects, holders } = read;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
-        let touched = impact.map(|impact| impact.roots);
         let paths = changed.as_deref().unwrap_or_default();
         let revision_changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
@@ -275,10 +280,10 @@ impl SourceRenderer {
         index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
-        *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
+        *last = Some(LastRevision { tree, index, roots, variables: digest, holders, releases, charts });
         let kept = kept.into_iter().map(|kept| kept.root).collect();
-        let mut rendered =
-            joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
+        plain.extend(done);
+        let mut rendered = joined_outcomes(listing.plain, kept, plain, used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
         if is_identity_missing {
             rendered.rest = rendered.rest.max(RemainingRenderWork::Interrupted);

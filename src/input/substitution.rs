@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::decryption::Decrypter;
+use super::holder_files::{HolderMemory, KnownHolders, read_holders};
 use super::kustomize::{Closure, ParsedFiles};
-use super::named_resources::find_named_resources;
 use super::rendered_names::RenderedNames;
 use super::roots::RootListing;
 use super::sops::{SopsFormat, is_encrypted};
@@ -92,12 +92,24 @@ pub(super) struct VariableSettings<'a> {
     pub decrypter: &'a Decrypter,
 }
 
-/// The variables of a revision, and the objects of the cluster that hold some.
+/// All that is known before the files of a source are read for its variables.
+#[derive(Clone, Copy)]
+pub(super) struct VariableFacts<'a> {
+    /// The facts of the cluster.
+    pub cluster: &'a ClusterFacts,
+    /// The files that the pass before has found.
+    pub holders: KnownHolders<'a>,
+}
+
+/// The variables of a revision, and where they are from.
+#[derive(Default)]
 pub(super) struct VariableReading {
-    /// The variables.
-    pub variables: Arc<RevisionVariables>,
-    /// The objects, by name.
+    /// The variables; none where the source has no setting for them.
+    pub variables: Option<Arc<RevisionVariables>>,
+    /// The objects of the cluster that hold some, by name.
     pub objects: BTreeSet<ObjectId>,
+    /// The files that hold some, for the next pass.
+    pub holders: HolderMemory,
 }
 
 /// Reads the variables of a source at a revision.
@@ -111,10 +123,10 @@ pub(super) fn read_variables<T: FileTree>(
     start: &str,
     files: &T,
     parsed: &mut ParsedFiles,
-    facts: &ClusterFacts,
+    VariableFacts { cluster: facts, holders: known }: VariableFacts<'_>,
 ) -> Result<VariableReading, SourceError> {
     let VariableSettings { config, namespace, .. } = settings;
-    let read = read_holders(settings, listing, start, files, parsed)?;
+    let (read, holders) = read_holders(settings, listing, start, files, parsed, known)?;
     let lookups = plan_lookups(&config.from, &read.bodies, namespace);
     let objects = match facts {
         ClusterFacts::NotQueried => BTreeSet::new(),
@@ -143,44 +155,8 @@ pub(super) fn read_variables<T: FileTree>(
             None => found,
         }
     }));
-    Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults, keys }), objects })
-}
-
-/// Reads the objects of a source that may hold variables: those of its plain files. A Secret that
-/// is in none may be a resource of a kustomization.
-fn read_holders<T: FileTree>(
-    settings: VariableSettings<'_>,
-    listing: &RootListing,
-    start: &str,
-    files: &T,
-    parsed: &mut ParsedFiles,
-) -> Result<HolderReading, SourceError> {
-    let VariableSettings { config, namespace, decrypter } = settings;
-    let mut read = HolderReading::default();
-    if config.from.is_empty() {
-        return Ok(read);
-    }
-    for file in &listing.plain.files {
-        match file_bytes(file, start, files)? {
-            Some(bytes) => read.add_file(&file.path, &bytes, &config.from, namespace, decrypter),
-            None => read.add_unread(&file.path),
-        }
-    }
-    for refused in &listing.plain.refused {
-        read.add_unread(&refused.origin.file);
-    }
-    let missing = read.missing_secrets(&config.from, namespace);
-    if missing.is_empty() {
-        return Ok(read);
-    }
-    for (path, blob) in find_named_resources(&listing.roots, files, parsed)? {
-        match files.read(blob) {
-            Ok(bytes) => read.add_resource(&path, &bytes, &missing, namespace, decrypter),
-            Err(SourceError::Unreadable { .. }) => read.add_unread(&path),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
+    let variables = Arc::new(RevisionVariables { table, faults, keys });
+    Ok(VariableReading { variables: Some(variables), objects, holders })
 }
 
 /// Returns the objects of the cluster that hold variables. It is asked for no secrets, as what is
@@ -405,8 +381,9 @@ mod tests {
         listing: &RootListing,
         tree: &MemoryTree,
     ) -> Arc<RevisionVariables> {
-        let (parsed, facts) = (&mut ParsedFiles::default(), ClusterFacts::NotQueried);
-        read_variables(settings, listing, "", tree, parsed, &facts).unwrap().variables
+        let parsed = &mut ParsedFiles::default();
+        let facts = VariableFacts { cluster: &ClusterFacts::NotQueried, holders: KnownHolders::default() };
+        read_variables(settings, listing, "", tree, parsed, facts).unwrap().variables.unwrap()
     }
 
     /// Returns a Secret with one value, encrypted for the identity that tests have.
