@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::kustomize::ParsedFiles;
 use super::last_revision::LastRevision;
 use super::named_resources::find_named_resources;
+use super::plain_files::LiteralFiles;
 use super::roots::{RootForm, RootListing};
 use super::substitution::{VariableSettings, file_bytes};
 use super::tree::FileTree;
@@ -30,6 +31,8 @@ pub(super) struct HolderMemory {
     missing: Vec<VariableHolder>,
     /// By the folder of each root, its resources that hold one of them, or may.
     resources: HashMap<Arc<str>, FileList>,
+    /// The plain files that name no variables.
+    pub(super) literal: LiteralFiles,
 }
 
 /// The files that a pass knows from the one before.
@@ -74,7 +77,9 @@ pub(super) fn read_holders<T: FileTree>(
     known: KnownHolders<'_>,
 ) -> Result<(HolderReading, HolderMemory), SourceError> {
     let VariableSettings { config, namespace, decrypter } = settings;
-    let (mut read, mut memory) = (HolderReading::default(), HolderMemory::default());
+    let literal = known.before.map(|before| before.literal.clone()).unwrap_or_default();
+    let (mut read, mut memory) =
+        (HolderReading::default(), HolderMemory { literal, ..HolderMemory::default() });
     if config.from.is_empty() {
         return Ok((read, memory));
     }

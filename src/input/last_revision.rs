@@ -21,7 +21,7 @@ pub(super) struct LastRevision {
     pub(super) roots: BTreeMap<Arc<str>, RememberedRoot>,
     /// The digest of its variables.
     pub(super) variables: Option<[u8; 32]>,
-    /// The files that may hold variables.
+    /// The files that hold variables, or name none.
     pub(super) holders: HolderMemory,
     /// The settings that its charts were given.
     pub(super) releases: HelmReleases,

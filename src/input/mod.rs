@@ -37,6 +37,7 @@ mod opened_inputs;
 mod origin;
 mod own_thread;
 mod paths;
+mod plain_files;
 mod plaintext_index;
 mod plaintext_layout;
 mod program_slots;

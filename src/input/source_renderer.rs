@@ -20,6 +20,7 @@ use super::last_revision::{KeptRoot, LastRevision, RememberedRoot, RenderAttempt
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
+use super::plain_files::{LiteralFiles, substitute_plain_files};
 use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{
     HelmReleaseSettings, HelmReleases, TracedChart, VersionOrigin, render_helm_release,
@@ -206,10 +207,11 @@ impl SourceRenderer {
             closures.push((root, closure));
         }
         let used = facts_used(&releases, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
-        let known = HashMap::new();
-        plain.extend(substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?);
+        let (known, mut literal) = (HashMap::new(), LiteralFiles::new());
+        let variables = variables.as_ref();
+        plain.extend(substitute_plain(&mut listing.plain, start, files, variables, &known, &mut literal)?);
         let pass = RenderPass::start(RenderExtent::Whole, &known, HashMap::new());
-        let done = self.render_closures(start, closures, files, variables.as_ref(), &pass)?;
+        let done = self.render_closures(start, closures, files, variables, &pass)?;
         let mut rendered =
             joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
         narrow_use(&mut rendered, &releases.versions);
@@ -242,7 +244,7 @@ impl SourceRenderer {
         let holders = KnownHolders::after(last.as_ref(), touched.as_ref());
         let known = VariableFacts { cluster: &facts, holders };
         let read = self.read_variables(&listing, start, &tree, parsed, known)?;
-        let VariableReading { variables, objects, holders } = read;
+        let VariableReading { variables, objects, mut holders } = read;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
@@ -271,10 +273,11 @@ impl SourceRenderer {
         let pass = RenderPass::start(extent, &known, histories);
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         index.replace(closures.iter().map(|(_, closure)| closure.closure()));
-        plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
+        let (variables, literal) = (variables.as_ref(), &mut holders.literal);
+        plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables, &known, literal)?);
         let folders = closures.iter().map(|(root, closure)| (root.folder.clone(), naming_folders(closure)));
         let folders: Vec<(Arc<str>, Vec<String>)> = folders.collect();
-        let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
+        let done = self.render_closures(start, closures, &tree, variables, &pass)?;
         pass.count_stops(stops);
         let roots = remembered_roots(folders, &done, &kept);
         index.retain(|root| roots.contains_key(root));
@@ -487,9 +490,10 @@ fn substitute_plain<T: FileTree>(
     files: &T,
     variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,
+    literal: &mut LiteralFiles,
 ) -> Result<Vec<JobOutcome>, SourceError> {
     let Some(variables) = variables else { return Ok(Vec::new()) };
-    let (roots, contents) = substitution::substitute_plain_files(plain, start, files, variables, known)?;
+    let (roots, contents) = substitute_plain_files(plain, start, files, variables, known, literal)?;
     let mut outcomes: Vec<JobOutcome> =
         roots.into_iter().map(|root| JobOutcome { root, contents: Vec::new() }).collect();
     if let Some(first) = outcomes.first_mut() {
