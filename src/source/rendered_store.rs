@@ -3,8 +3,8 @@
 //! The commit of a revision is at `refs/rhumb/rendered/<revision>`. Its parents are the last
 //! renders, the newest first, where the revision was rendered by several facts of the cluster. Its
 //! tree has a folder for each root: a list of the root's objects with their origins, and a blob for
-//! each object. Its trailers are for people: the revision, and the key of all roots. Only the source's own store is asked: nobody who may write to a followed repository
-//! can plant one.
+//! each object. Its trailers are for people: the revision, and the key of all roots. Only the
+//! source's own store is asked: nobody who may write to a followed repository can plant one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use crate::manifest::is_timestamp;
 /// The minutes of a day.
 const DAY_MINUTES: u32 = 24 * 60;
 
-/// Returns a time in the form in which Go writes it; none for what Go's YAML takes for a text, and
-/// for what Go does not write.
+/// Returns a time in the form in which Go writes it; none for a text that is no time to Go's YAML.
+/// Go writes no offset of a day or more.
 pub(super) fn written_time(text: &str) -> Option<String> {
     if !is_timestamp(text) {
         return None;

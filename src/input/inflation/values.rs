@@ -53,7 +53,7 @@ enum EmptyNull {
     Kept,
 }
 
-/// Reads the values of a file as kustomize reads them for a merge: old truth values, for example
+/// Reads the values of a file as kustomize reads them for a merge. Old truth values, for example
 /// `yes`, are texts to it, and dates without quotes are times.
 fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
     let file = read_first_document(&Arc::from(""), bytes);

@@ -84,8 +84,8 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
     assert_eq!(texts(&source, &earlier), ["8", "7", "6", "5", "4", "3", "2"]);
 }
 
-/// Checks that a commit without the key of its roots is read as any other, and that another one of
-/// the same tree takes its place.
+/// Checks that a commit without the key of its roots is read as any other. Another one of the same
+/// tree takes its place.
 #[tokio::test]
 async fn a_render_that_an_older_version_wrote_is_kept_once() {
     let (repo, revision) = TestRepository::with(&[("a.yaml", "a")]);
