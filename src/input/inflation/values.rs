@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_date_without_quotes_is_a_time_in_a_file_and_a_text_in_the_kustomization() {
-        let file = "a: 2024-01-01\nb: '2024-01-02'\nc: !!str 2024-01-03\nd: [{e: 2024-01-04 10:00:00}]\n2024-01-05: f\n";
+        let file = "a: 2024-01-01\nb: '2024-01-02'\nc: !!str 2024-01-03\nd:\n- e: 2024-01-04 10:00:00\n\
+                    2024-01-05: f\n";
         let from_file = json!({
             "a": "2024-01-01T00:00:00Z",
             "b": "2024-01-02",
