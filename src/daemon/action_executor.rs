@@ -2,9 +2,10 @@
 //! `src/cluster/write.rs` sends it.
 //!
 //! Decides nothing about objects. It adapts the precondition of a write to the version that it
-//! read. Three writes of its own may precede the apply: `reclaim`, `take_rolling_update_ownership`
-//! and `take_replacing_members_ownership` of `src/cluster/`. After the first, which reclaims fields
-//! of kubectl, the precondition is the uid alone. After another one it is that write's version.
+//! read. Two writes of its own may precede the apply, and one its repetition after a refusal:
+//! `reclaim`, `take_rolling_update_ownership` and `take_replacing_members_ownership`. After the
+//! first, which reclaims fields of kubectl, the precondition is the uid alone. After another one it
+//! is that write's version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

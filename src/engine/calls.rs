@@ -1,7 +1,8 @@
 //! The calls of the engine: what the loop, a plan, a test or a replay may have it do.
 //!
 //! **Invariant:** each call goes through `trace_call`, so that a trace lacks none. No other file of
-//! `engine` has a function that others may call and that changes an engine.
+//! `engine` has a function that others may call and that changes an engine, but for the choice of a
+//! plan, `Engine::assume_prerequisites`.
 
 mod declaration;
 mod forms;

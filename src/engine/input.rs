@@ -213,7 +213,7 @@ impl Engine {
             Input::Nodes(change) => self.nodes(change),
             Input::Evicted { pod, outcome } => self.record_eviction(&pod, &outcome, now),
             Input::Scaled { request, result } => self.record_scale(&request, &result, now),
-            Input::FailureEvents { id, events } => self.reject_failed_rollout(&id, &events),
+            Input::FailureEvents { id, events } => self.propose_rollout_rejection(&id, &events),
             Input::SealKeyNeeded => self.request_seal_key(),
             Input::Key(key) => self.set_key(key),
             Input::ConfigData { id, data } => self.set_config_data(&id, data),

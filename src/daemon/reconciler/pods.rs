@@ -2,7 +2,7 @@
 //! failed.
 //!
 //! A failure goes on with `LoopEvent::FailureEvents`. The engine takes them as
-//! `Input::FailureEvents`, and rejects the unit.
+//! `Input::FailureEvents`, and proposes to reject the unit.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -142,7 +142,7 @@ impl Rollout {
         }
     }
 
-    /// Returns the content whose pods it brings; none for a rollout that somebody else began.
+    /// Returns the rollout key of its claim; none for a rollout that somebody else began.
     pub(in crate::engine) fn content(&self) -> Option<ContentHash> {
         self.claim.as_ref().map(|claim| claim.rollout_key)
     }
@@ -461,13 +461,13 @@ impl Engine {
     }
 
     /// Returns the workloads whose rollout has just failed, each with the objects whose Events say
-    /// more. The words of these Events are to be handed to [`Engine::reject_failed_rollout`].
+    /// more. The words of these Events are to be handed to [`Engine::propose_rollout_rejection`].
     pub(in crate::engine) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         self.rollouts.unreported.take_failed()
     }
 
     /// Proposes to reject the unit of a failed rollout, with what Events say about it.
-    pub(in crate::engine) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
+    pub(in crate::engine) fn propose_rollout_rejection(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();

@@ -30,8 +30,8 @@ use crate::object::{GroupKind, ObjectId, Revision};
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct UnitWorkloads {
-    /// The first workload that restarts pods, for each object released together with one or new
-    /// beside changed ones.
+    /// The lead workload of the unit of each object: the first that restarts pods, else the first
+    /// new one beside changed objects.
     pub lead_workloads: BTreeMap<ObjectId, ObjectId>,
     /// The workloads of which it was not known what is there.
     pub unseen: BTreeMap<ObjectId, Arc<[ObjectId]>>,
@@ -277,7 +277,7 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        // A rollback waits for nobody: its workload comes after it.
+        // A rollback waits for no claim: its workload comes after it.
         if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
@@ -419,7 +419,7 @@ impl Engine {
 
     /// Returns whether a unit in the ledger has this content of an object.
     pub(in crate::engine) fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
-        // In the rollback nothing waits for the workload: it waits for what it uses.
+        // In a rollback nothing waits for the workload's claim: the workload waits for what it uses.
         if self.has_rollback_target(&desired.id) {
             return true;
         }

@@ -117,7 +117,7 @@ fn a_rollout_without_progress_names_its_oldest_pod_that_is_not_ready() {
     // The Events of the pod say more, as those of the workload do.
     let workload = harness.engine.informer_object(&id).unwrap().uid.clone();
     assert_eq!(failed[&id], [Uid("web-2".into()), workload]);
-    harness.engine.reject_failed_rollout(&id, &[]);
+    harness.engine.propose_rollout_rejection(&id, &[]);
     harness.sync_inventories();
     let cause = &harness.world.rejections[0].cause;
     assert!(cause.contains("no progress for 10s: "), "{cause}");

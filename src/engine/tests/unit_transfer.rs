@@ -140,7 +140,7 @@ impl Process {
         self.engine.observe_object(id, live);
         self.engine.advance(self.now);
         for id in self.engine.take_failed().into_keys() {
-            self.engine.reject_failed_rollout(&id, &[]);
+            self.engine.propose_rollout_rejection(&id, &[]);
         }
         let rejections = self.engine.next_rejections(source).unwrap_or_default();
         let inventory = self.engine.source(source).inventory.clone().unwrap_or_default();
@@ -245,7 +245,7 @@ fn a_rollout_that_had_failed_unjudged_when_it_moved_goes_back_too() {
     process.engine.observe_object(&web, failed);
     process.engine.advance(process.now);
     for id in process.engine.take_failed().into_keys() {
-        process.engine.reject_failed_rollout(&id, &[]);
+        process.engine.propose_rollout_rejection(&id, &[]);
     }
     process.read(SECOND, "c3", &[(&web, Some(2))]);
     let written = process.write(&web, live(&web, OTHER, 2, "c3", 4, WorkloadPhase::Replacing));
