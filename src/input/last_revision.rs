@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::holder_files::HolderMemory;
 use super::kustomize::{ChangeImpact, ClosureIndex};
 use super::paths;
 use super::release_render::HelmReleases;
@@ -20,6 +21,8 @@ pub(super) struct LastRevision {
     pub(super) roots: BTreeMap<Arc<str>, RememberedRoot>,
     /// The digest of its variables.
     pub(super) variables: Option<[u8; 32]>,
+    /// The files that hold variables, or name none.
+    pub(super) holders: HolderMemory,
     /// The settings that its charts were given.
     pub(super) releases: HelmReleases,
     /// The folders of the roots with charts.

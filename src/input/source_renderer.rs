@@ -13,12 +13,14 @@ use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
+use super::holder_files::KnownHolders;
 use super::inflation::inflate;
 use super::kustomize::{ObjectNames, ParsedFiles};
 use super::last_revision::{KeptRoot, LastRevision, RememberedRoot, RenderAttempt, RootChanges, is_failure};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
+use super::plain_files::{LiteralFiles, substitute_plain_files};
 use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{
     HelmReleaseSettings, HelmReleases, TracedChart, VersionOrigin, render_helm_release,
@@ -34,7 +36,9 @@ use super::root_render::{
 use super::roots::{self, RenderRoot, RootListing, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables, VariableMode, VariableReading, VariableSettings};
+use super::substitution::{
+    self, RevisionVariables, VariableFacts, VariableMode, VariableReading, VariableSettings,
+};
 use super::tree::FileTree;
 use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
@@ -169,15 +173,13 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        facts: &ClusterFacts,
-    ) -> Result<(Option<Arc<RevisionVariables>>, BTreeSet<ObjectId>), SourceError> {
+        facts: VariableFacts<'_>,
+    ) -> Result<VariableReading, SourceError> {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
-            return Ok((None, BTreeSet::new()));
+            return Ok(VariableReading::default());
         };
         let settings = VariableSettings { config, namespace, decrypter: &self.decrypter };
-        let read = substitution::read_variables(settings, listing, start, files, parsed, facts)?;
-        let VariableReading { variables, objects } = read;
-        Ok((Some(variables), objects))
+        substitution::read_variables(settings, listing, start, files, parsed, facts)
     }
 
     /// Renders all roots below a folder. Blocks, and runs programs.
@@ -196,17 +198,20 @@ impl SourceRenderer {
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, files)?;
-        let (variables, objects) = self.read_variables(&listing, start, files, &mut parsed, facts)?;
+        let known = VariableFacts { cluster: facts, holders: KnownHolders::default() };
+        let VariableReading { variables, objects, .. } =
+            self.read_variables(&listing, start, files, &mut parsed, known)?;
         let mut closures = Vec::new();
         for root in listing.roots {
             let closure = self.find_release_closure(&root, start, files, &mut parsed, &releases)?;
             closures.push((root, closure));
         }
         let used = facts_used(&releases, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
-        let known = HashMap::new();
-        plain.extend(substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?);
+        let (known, mut literal) = (HashMap::new(), LiteralFiles::new());
+        let variables = variables.as_ref();
+        plain.extend(substitute_plain(&mut listing.plain, start, files, variables, &known, &mut literal)?);
         let pass = RenderPass::start(RenderExtent::Whole, &known, HashMap::new());
-        let done = self.render_closures(start, closures, files, variables.as_ref(), &pass)?;
+        let done = self.render_closures(start, closures, files, variables, &pass)?;
         let mut rendered =
             joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
         narrow_use(&mut rendered, &releases.versions);
@@ -219,7 +224,7 @@ impl SourceRenderer {
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let RenderRequest { raw, start, tree, same, before, facts, extent } = request;
         let releases = self.releases.resolved_by(&facts);
-        let versions = releases.versions.clone();
+        let (versions, values) = (releases.versions.clone(), self.releases.values.as_slice());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last, stops } = &mut *state;
         // Where that cannot be told, all is looked at: the last revision may be in no store.
@@ -235,13 +240,15 @@ impl SourceRenderer {
         };
         let markers: Vec<Arc<str>> = raw.refused.iter().map(|found| found.origin.file.clone()).collect();
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
-        let values = self.releases.values.as_slice();
         let mut plain = take_value_files(&mut listing.plain, &listing.roots, values, start, &tree)?;
-        let (variables, objects) = self.read_variables(&listing, start, &tree, parsed, &facts)?;
+        let touched = impact.map(|impact| impact.roots);
+        let holders = KnownHolders::after(last.as_ref(), touched.as_ref());
+        let known = VariableFacts { cluster: &facts, holders };
+        let read = self.read_variables(&listing, start, &tree, parsed, known)?;
+        let VariableReading { variables, objects, mut holders } = read;
         let digest = variables.as_ref().map(|variables| variables.digest());
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
-        let touched = impact.map(|impact| impact.roots);
         let paths = changed.as_deref().unwrap_or_default();
         let revision_changes = RootChanges { paths, touched: touched.as_ref() };
         let known: HashMap<RootKey, RenderedRoot> =
@@ -268,17 +275,18 @@ impl SourceRenderer {
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         let TracedRoots { closures, folders, watched } = traced;
         index.replace_paths(watched);
-        plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?);
-        let done = self.render_closures(start, closures, &tree, variables.as_ref(), &pass)?;
+        let (variables, literal) = (variables.as_ref(), &mut holders.literal);
+        plain.extend(substitute_plain(&mut listing.plain, start, &tree, variables, &known, literal)?);
+        let done = self.render_closures(start, closures, &tree, variables, &pass)?;
         pass.count_stops(stops);
         let roots = remembered_roots(folders, &done, &kept);
         index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
         let tree = tree.unread();
-        *last = Some(LastRevision { tree, index, roots, variables: digest, releases, charts });
+        *last = Some(LastRevision { tree, index, roots, variables: digest, holders, releases, charts });
         let kept = kept.into_iter().map(|kept| kept.root).collect();
-        let mut rendered =
-            joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
+        plain.extend(done);
+        let mut rendered = joined_outcomes(listing.plain, kept, plain, used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
         if is_identity_missing {
             rendered.rest = rendered.rest.max(RemainingRenderWork::Interrupted);
@@ -486,9 +494,10 @@ fn substitute_plain<T: FileTree>(
     files: &T,
     variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,
+    literal: &mut LiteralFiles,
 ) -> Result<Vec<JobOutcome>, SourceError> {
     let Some(variables) = variables else { return Ok(Vec::new()) };
-    let (roots, contents) = substitution::substitute_plain_files(plain, start, files, variables, known)?;
+    let (roots, contents) = substitute_plain_files(plain, start, files, variables, known, literal)?;
     let mut outcomes: Vec<JobOutcome> =
         roots.into_iter().map(|root| JobOutcome { root, contents: Vec::new() }).collect();
     if let Some(first) = outcomes.first_mut() {

@@ -1,31 +1,24 @@
-//! The variables of one revision, and the plain files that they are put into.
+//! The variables of one revision.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::decryption::Decrypter;
+use super::holder_files::{HolderMemory, KnownHolders, read_holders};
 use super::kustomize::{Closure, ParsedFiles};
-use super::named_resources::find_named_resources;
-use super::rendered_names::RenderedNames;
 use super::roots::RootListing;
-use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variable_seal::{HolderReading, SealKeys};
 use super::variables::{
-    DocumentUsability, HolderAnswer, LookupPlan, ObjectVariables, UNKNOWN_VARIABLE, VariableTable,
-    plan_lookups, substitute,
+    HolderAnswer, LookupPlan, ObjectVariables, UNKNOWN_VARIABLE, VariableTable, plan_lookups,
 };
 use crate::config::{
     SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableSecrecy,
 };
-use crate::manifest::listed_objects;
-use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
-use crate::source::{
-    BlobId, ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
-    RootOutcome, Snapshot, SnapshotFile, SourceError,
-};
+use crate::object::{Diagnostic, GroupKind, ObjectId};
+use crate::source::{ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, SnapshotFile, SourceError};
 
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
@@ -92,12 +85,24 @@ pub(super) struct VariableSettings<'a> {
     pub decrypter: &'a Decrypter,
 }
 
-/// The variables of a revision, and the objects of the cluster that hold some.
+/// All that is known before the files of a source are read for its variables.
+#[derive(Clone, Copy)]
+pub(super) struct VariableFacts<'a> {
+    /// The facts of the cluster.
+    pub cluster: &'a ClusterFacts,
+    /// The files that the pass before has found.
+    pub holders: KnownHolders<'a>,
+}
+
+/// The variables of a revision, and where they are from.
+#[derive(Default)]
 pub(super) struct VariableReading {
-    /// The variables.
-    pub variables: Arc<RevisionVariables>,
-    /// The objects, by name.
+    /// The variables; none where the source has no setting for them.
+    pub variables: Option<Arc<RevisionVariables>>,
+    /// The objects of the cluster that hold some, by name.
     pub objects: BTreeSet<ObjectId>,
+    /// The files that hold some, for the next pass.
+    pub holders: HolderMemory,
 }
 
 /// Reads the variables of a source at a revision.
@@ -111,10 +116,10 @@ pub(super) fn read_variables<T: FileTree>(
     start: &str,
     files: &T,
     parsed: &mut ParsedFiles,
-    facts: &ClusterFacts,
+    VariableFacts { cluster: facts, holders: known }: VariableFacts<'_>,
 ) -> Result<VariableReading, SourceError> {
     let VariableSettings { config, namespace, .. } = settings;
-    let read = read_holders(settings, listing, start, files, parsed)?;
+    let (read, holders) = read_holders(settings, listing, start, files, parsed, known)?;
     let lookups = plan_lookups(&config.from, &read.bodies, namespace);
     let objects = match facts {
         ClusterFacts::NotQueried => BTreeSet::new(),
@@ -143,44 +148,8 @@ pub(super) fn read_variables<T: FileTree>(
             None => found,
         }
     }));
-    Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults, keys }), objects })
-}
-
-/// Reads the objects of a source that may hold variables: those of its plain files. A Secret that
-/// is in none may be a resource of a kustomization.
-fn read_holders<T: FileTree>(
-    settings: VariableSettings<'_>,
-    listing: &RootListing,
-    start: &str,
-    files: &T,
-    parsed: &mut ParsedFiles,
-) -> Result<HolderReading, SourceError> {
-    let VariableSettings { config, namespace, decrypter } = settings;
-    let mut read = HolderReading::default();
-    if config.from.is_empty() {
-        return Ok(read);
-    }
-    for file in &listing.plain.files {
-        match file_bytes(file, start, files)? {
-            Some(bytes) => read.add_file(&file.path, &bytes, &config.from, namespace, decrypter),
-            None => read.add_unread(&file.path),
-        }
-    }
-    for refused in &listing.plain.refused {
-        read.add_unread(&refused.origin.file);
-    }
-    let missing = read.missing_secrets(&config.from, namespace);
-    if missing.is_empty() {
-        return Ok(read);
-    }
-    for (path, blob) in find_named_resources(&listing.roots, files, parsed)? {
-        match files.read(blob) {
-            Ok(bytes) => read.add_resource(&path, &bytes, &missing, namespace, decrypter),
-            Err(SourceError::Unreadable { .. }) => read.add_unread(&path),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
+    let variables = Arc::new(RevisionVariables { table, faults, keys });
+    Ok(VariableReading { variables: Some(variables), objects, holders })
 }
 
 /// Returns the objects of the cluster that hold variables. It is asked for no secrets, as what is
@@ -266,94 +235,6 @@ pub(super) fn digest(value: &[u8]) -> [u8; 32] {
     Sha256::digest(value).into()
 }
 
-/// Takes the plain files that name variables out of a snapshot, and puts the variables into them.
-///
-/// # Errors
-/// Fails where the revision cannot be read.
-pub(super) fn substitute_plain_files<T: FileTree>(
-    plain: &mut Snapshot,
-    start: &str,
-    files: &T,
-    variables: &RevisionVariables,
-    known: &HashMap<RootKey, RenderedRoot>,
-) -> Result<(Vec<RenderedRoot>, Vec<RenderedContent>), SourceError> {
-    let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for file in std::mem::take(&mut plain.files) {
-        match file_bytes(&file, start, files)? {
-            // An encrypted file is checked as it is in git, and opened when it is read.
-            Some(bytes) if is_encrypted(&bytes, SopsFormat::of_name(&file.path)) => left.push(file),
-            Some(bytes) if has_dollar(&bytes) => {
-                roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));
-            }
-            _ => left.push(file),
-        }
-    }
-    plain.files = left;
-    Ok((roots, contents))
-}
-
-fn substitute_file(
-    file: &SnapshotFile,
-    bytes: &[u8],
-    variables: &RevisionVariables,
-    known: &HashMap<RootKey, RenderedRoot>,
-    contents: &mut Vec<RenderedContent>,
-) -> RenderedRoot {
-    let path = file.path.clone();
-    let refused = |found| RenderedRoot::new(path.clone(), RootKey::default(), RootOutcome::Refused(found));
-    let table = &variables.table;
-    let key = file_key(file, table);
-    if let Some(same) = known.get(&key).filter(|same| same.path == path) {
-        return same.clone();
-    }
-    let read = substitute(&file.path, bytes, table);
-    let is_faulty = |one: &super::variables::SubstitutedDocument| one.usability == DocumentUsability::Faulty;
-    if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
-        let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
-        return refused(variables.explain(found));
-    }
-    let warnings = read.diagnostics(&file.path);
-    let mut names = RenderedNames::default();
-    let mut objects: Vec<SnapshotFile> = Vec::new();
-    for document in read.documents {
-        let (position, value) = (document.value.position, document.value.to_value());
-        if value.is_null() {
-            continue;
-        }
-        let position = ManifestOrigin::new(path.clone(), position.line, position.column);
-        // A Secret among the items of a list is sealed as any other.
-        for mut value in listed_objects(value) {
-            if let Err(found) = variables.keys.seal(&mut value, || position.clone()) {
-                return refused(vec![*found]);
-            }
-            let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
-            let blob = BlobId::of(&bytes);
-            objects.push(SnapshotFile {
-                path: RenderedRoot::object_path(&path, &names.name_of(&value)),
-                blob,
-                size: bytes.len() as u64,
-                origin: Some(RenderOrigin::of_origin(position.clone()).into()),
-            });
-            contents.push(RenderedContent { blob, bytes });
-        }
-    }
-    objects.sort_unstable();
-    RenderedRoot { warnings, ..RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into())) }
-}
-
-fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
-    let mut hash = Sha256::new();
-    hash.update("rhumb substitute 4");
-    hash.update(<[u8; 20]>::from(file.blob));
-    for (name, value) in table.key_values(&digest) {
-        for part in [name, value] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-    }
-    hash.finalize().into()
-}
-
 /// Returns whether what kustomize makes of a closure may name a variable. It may make a value of
 /// the name of a folder too.
 ///
@@ -369,7 +250,7 @@ pub(super) fn names_variables<T: FileTree>(closure: &Closure, files: &T) -> Resu
 }
 
 /// Returns whether a text has the sign before a name, or an escape of YAML for it.
-fn has_dollar(bytes: &[u8]) -> bool {
+pub(super) fn has_dollar(bytes: &[u8]) -> bool {
     let escapes = ["\\x24", "\\u0024", "\\U00000024"].map(str::as_bytes);
     let has = |escape: &[u8]| bytes.windows(escape.len()).any(|part| part == escape);
     bytes.contains(&b'$') || bytes.contains(&b'\\') && escapes.into_iter().any(has)
@@ -395,32 +276,19 @@ mod tests {
 
     use super::*;
     use crate::input::MemoryTree;
-    use crate::input::render_cipher::SEALED_PREFIX;
     use crate::input::roots::{RenderRoot, RootForm};
-    use crate::input::sops::sealing;
+    use crate::input::sops::sealing::{self, sealed_secret};
     use crate::object::Revision;
+    use crate::source::{BlobId, Snapshot};
 
     fn read_listing(
         settings: VariableSettings<'_>,
         listing: &RootListing,
         tree: &MemoryTree,
     ) -> Arc<RevisionVariables> {
-        let (parsed, facts) = (&mut ParsedFiles::default(), ClusterFacts::NotQueried);
-        read_variables(settings, listing, "", tree, parsed, &facts).unwrap().variables
-    }
-
-    /// Returns a Secret with one value, encrypted for the identity that tests have.
-    fn sealed_secret(name: &str, value: &str) -> String {
-        let mut coded = Sha256::digest("sops").to_vec();
-        coded.extend_from_slice(value.as_bytes());
-        let sealed = sealing::seal("stringData:TOKEN:", "str", value);
-        sealing::sops_file(
-            &format!(
-                "apiVersion: v1\nkind: Secret\nmetadata:\n    name: {name}\nstringData:\n    TOKEN: {sealed}\n"
-            ),
-            &coded,
-            "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n",
-        )
+        let parsed = &mut ParsedFiles::default();
+        let facts = VariableFacts { cluster: &ClusterFacts::NotQueried, holders: KnownHolders::default() };
+        read_variables(settings, listing, "", tree, parsed, facts).unwrap().variables.unwrap()
     }
 
     #[test]
@@ -452,43 +320,6 @@ mod tests {
         check("a: 1\n", &[], &[]);
         check("a: [\n", &[], &[&format!("other.yaml: {words}")]);
         check("a: 1\n", &["large.yaml"], &[&format!("large.yaml: {words}")]);
-    }
-
-    #[test]
-    fn a_secret_among_the_items_of_a_list_is_sealed() {
-        let holder = sealed_secret("vars", "canary");
-        let item = "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: '${TOKEN}'}}";
-        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n");
-        let tree = MemoryTree::new().file("list.yaml", &list).file("vars.yaml", &holder);
-        let file = |path: &str, text: &str| SnapshotFile {
-            path: path.into(),
-            blob: BlobId::of(text.as_bytes()),
-            size: text.len() as u64,
-            origin: None,
-        };
-        let files = vec![file("list.yaml", &list), file("vars.yaml", &holder)];
-        let plain = Snapshot::of_files(Revision::new("0"), files, Vec::new());
-        let mut listing = RootListing { roots: Vec::new(), plain };
-        let from = vec![VariableHolder {
-            kind: VariableHolderKind::Secret,
-            namespace: "shop".parse().unwrap(),
-            name: "vars".parse().unwrap(),
-            need: VariableHolderNeed::Required,
-            secrecy: VariableSecrecy::Secret,
-        }];
-        let config = SubstitutionConfig { values: BTreeMap::new(), from };
-        let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
-        let settings = VariableSettings { config: &config, namespace: "shop", decrypter: &decrypter };
-        let variables = read_listing(settings, &listing, &tree);
-        assert_eq!(variables.faults, []);
-
-        let known = HashMap::new();
-        let (roots, contents) =
-            substitute_plain_files(&mut listing.plain, "", &tree, &variables, &known).unwrap();
-        assert!(matches!(&roots[..], [root] if root.outcome.failure().is_none()), "{roots:?}");
-        let made: String =
-            contents.iter().map(|made| String::from_utf8_lossy(&made.bytes).into_owned()).collect();
-        assert!(made.contains(SEALED_PREFIX) && !made.contains("canary"), "{made}");
     }
 
     /// Returns the value of `TOKEN`, or the words of the first fault.

@@ -176,12 +176,25 @@ impl HolderReading {
         read.add_file(file, bytes, &named, namespace, decrypter);
         let is_held =
             |body: &HolderBody| named.iter().any(|holder| is_holder(holder, &body.object, namespace));
-        self.bodies.extend(read.bodies.into_iter().filter(is_held));
-        self.keys = std::mem::take(&mut self.keys).with_keys(&read.keys);
-        self.faults.append(&mut read.faults);
-        if let Some(unread) = read.unread {
-            self.add_unread(&unread);
+        read.bodies.retain(is_held);
+        self.append(read);
+    }
+
+    /// Adds what was read of another file.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.bodies.append(&mut other.bodies);
+        self.keys = std::mem::take(&mut self.keys).with_keys(&other.keys);
+        self.faults.append(&mut other.faults);
+        if let Some(unread) = &other.unread {
+            self.add_unread(unread);
         }
+    }
+
+    /// Returns whether it has none of these objects, and all was read that may have one.
+    pub(super) fn is_idle(&self, holders: &[VariableHolder], namespace: &str) -> bool {
+        let is_held =
+            |body: &HolderBody| holders.iter().any(|holder| is_holder(holder, &body.object, namespace));
+        self.unread.is_none() && self.faults.is_empty() && !self.bodies.iter().any(is_held)
     }
 
     /// Returns whether an identity may come that opens what could not be opened.

@@ -199,5 +199,7 @@ fn is_sorted(tree: &Tree<'_>) -> bool {
 }
 
 fn has_marker(tree: &Tree<'_>) -> bool {
-    file_names::RENDERER_FILES.iter().any(|(name, _)| tree.get_name_bytes(name.as_bytes()).is_some())
+    let may_mark = |entry: TreeEntry<'_>| file_names::can_mark(tree::kind(entry.filemode_raw()));
+    let mut names = file_names::RENDERER_FILES.iter().map(|(name, _)| name.as_bytes());
+    names.any(|name| tree.get_name_bytes(name).is_some_and(may_mark))
 }

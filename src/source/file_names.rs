@@ -79,6 +79,12 @@ pub(super) fn marker(name: &[u8]) -> Option<RefusalReason> {
     RENDERER_FILES.into_iter().find(|(marker, _)| marker.as_bytes() == name).map(|(_, reason)| reason)
 }
 
+/// Returns whether an entry of this kind may make its folder one to be rendered first. A folder of
+/// such a name does not: kustomize, helm and Flux pass over it.
+pub(super) const fn can_mark(kind: EntryKind) -> bool {
+    !matches!(kind, EntryKind::Folder | EntryKind::Submodule)
+}
+
 fn is_manifest(name: &[u8]) -> bool {
     [&b".yaml"[..], b".yml", b".json"].iter().any(|ending| name.ends_with(ending))
 }

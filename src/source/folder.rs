@@ -337,10 +337,10 @@ impl FolderWalk<'_> {
             }
         }
         Ok(file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {
-            let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
+            let kind = kind(fs::symlink_metadata(folder.join(marker)).ok()?.file_type());
             let full = tree::join(path, marker);
-            let ignored = self.ignores.is_ignored(full.as_bytes(), kind(metadata.file_type()));
-            (!ignored).then(|| RefusedFile::new(full, reason))
+            let counts = file_names::can_mark(kind) && !self.ignores.is_ignored(full.as_bytes(), kind);
+            counts.then(|| RefusedFile::new(full, reason))
         }))
     }
 }

@@ -3,14 +3,15 @@
 //! The commit of a revision is at `refs/rhumb/rendered/<revision>`. Its parents are the last
 //! renders, the newest first, where the revision was rendered by several facts of the cluster. Its
 //! tree has a folder for each root: a list of the root's objects with their origins, and a blob for
-//! each object. Only the source's own store is asked: nobody who may write to a followed repository
-//! can plant one.
+//! each object. Its trailers are for people: the revision, and the key of all roots. Only the
+//! source's own store is asked: nobody who may write to a followed repository can plant one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use git2::{ErrorCode, ObjectType, Oid, Repository};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::object::{
     Diagnostic, ManifestOrigin, NameWords, PossibleNames, RenderOrigin, Revision, hex_bytes, hex_text,
@@ -19,14 +20,14 @@ use crate::object::{
 use super::error::SourceError;
 use super::object_stores::{self, ObjectDatabase};
 use super::rendering::{
-    DUPLICATE_KEY, HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot,
+    DUPLICATE_KEY, HOOK_NOT_RUN, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, StoredRoot,
 };
 use super::shared_texts::SharedTexts;
 use super::snapshot::{BlobId, SnapshotFile};
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use super::store_usage::ObjectWriter;
-use super::tree_builder::{self, NewEntry, ObjectSink as _};
+use super::tree_builder::{self, NewEntry, ObjectSink as _, RenderSubject};
 
 /// The rendered form of a revision: `refs/rhumb/rendered/<revision>`.
 const RENDERED_PREFIX: &str = "refs/rhumb/rendered/";
@@ -145,15 +146,31 @@ fn write(
         root.stored = Some(StoredRoot(folder));
         folders.push(folder);
     }
-    let commit = tree_builder::write_rendered_commit(writer, &folders, revision)?;
+    let key = key_of_roots(&roots);
+    let subject = RenderSubject { revision, key: &key };
+    let commit = tree_builder::write_rendered_commit(writer, &folders, subject)?;
     let mut renders = vec![commit.id];
-    renders.extend(kept_renders(repository, revision)?.into_iter().filter(|earlier| *earlier != commit.id));
+    // Older versions wrote the same tree under other words.
+    let odb = ObjectDatabase::of(repository)?;
+    let is_other = |id: &Oid| odb.find_commit(*id).is_ok_and(|earlier| earlier.tree_id() != commit.tree);
+    renders.extend(kept_renders(repository, revision)?.into_iter().filter(is_other));
     renders.truncate(MAX_KEPT_RENDERS);
     let id = match &renders[..] {
         [only] => *only,
-        several => tree_builder::write_render(writer, commit.tree, several, revision)?,
+        several => tree_builder::write_render(writer, commit.tree, several, subject)?,
     };
     Ok((id, StoredRoots { tree: commit.tree, roots: roots.into() }))
+}
+
+/// Returns the key of a rendered revision: the SHA-256 of the path and the key of each root.
+fn key_of_roots(roots: &[RenderedRoot]) -> RootKey {
+    let mut hash = Sha256::new();
+    for root in roots {
+        hash.update((root.path.len() as u64).to_be_bytes());
+        hash.update(root.path.as_bytes());
+        hash.update(root.key);
+    }
+    hash.finalize().into()
 }
 
 /// Writes the folder of one root: its list, and a name for each object, which are stored already.

@@ -231,8 +231,8 @@ pub(super) fn classify_entry(
 pub(super) fn renderer_refusal(tree: &Tree<'_>, path: &str, ignores: &IgnoreFiles) -> Option<RefusedFile> {
     file_names::RENDERER_FILES.into_iter().find_map(|(name, reason)| {
         let entry = tree.get_name_bytes(name.as_bytes())?;
-        let full = join(path, name);
-        let counts = !ignores.is_ignored(full.as_bytes(), kind(entry.filemode_raw()));
+        let (full, kind) = (join(path, name), kind(entry.filemode_raw()));
+        let counts = file_names::can_mark(kind) && !ignores.is_ignored(full.as_bytes(), kind);
         counts.then(|| RefusedFile::new(full, reason))
     })
 }

@@ -5,8 +5,9 @@ use git2::{ObjectType, Oid};
 
 use super::file_names::EntryKind;
 use super::refusal::RefusedFile;
+use super::rendering::RootKey;
 use super::tree;
-use crate::object::Revision;
+use crate::object::{Revision, hex_text};
 
 /// Stands for author, committer and dates, so that equal contents are equal commits.
 const COMMIT_AUTHOR: &str = "rhumb <rhumb@localhost> 0 +0000";
@@ -73,11 +74,11 @@ pub(super) fn write_root_folder(
     write_folder(sink, files, 0)
 }
 
-/// Makes the commit of a rendered revision, which it names, from the folders of its roots.
+/// Makes the commit of a rendered revision from the folders of its roots.
 pub(super) fn write_rendered_commit(
     sink: &mut impl ObjectSink,
     folders: &[Oid],
-    of: &Revision,
+    subject: RenderSubject<'_>,
 ) -> Result<RenderedCommit, git2::Error> {
     let mut bytes = Vec::new();
     for (folder, number) in folders.iter().zip(0_usize..) {
@@ -85,7 +86,16 @@ pub(super) fn write_rendered_commit(
         entry(&mut bytes, EntryKind::Folder, &format!("{number:06}"), *folder);
     }
     let tree = sink.put(ObjectType::Tree, &bytes)?;
-    Ok(RenderedCommit { id: write_render(sink, tree, &[], of)?, tree })
+    Ok(RenderedCommit { id: write_render(sink, tree, &[], subject)?, tree })
+}
+
+/// The subject of a rendered commit, which its trailers name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RenderSubject<'a> {
+    /// The revision that was rendered.
+    pub(super) revision: &'a Revision,
+    /// The key of all its roots.
+    pub(super) key: &'a RootKey,
 }
 
 /// Makes the commit of one render. With parents it keeps several renders of one revision, the
@@ -94,12 +104,13 @@ pub(super) fn write_render(
     sink: &mut impl ObjectSink,
     tree: Oid,
     parents: &[Oid],
-    of: &Revision,
+    subject: RenderSubject<'_>,
 ) -> Result<Oid, git2::Error> {
     let parents: Vec<String> = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+    let (parents, revision, key) = (parents.concat(), subject.revision, hex_text(subject.key));
     let text = format!(
-        "tree {tree}\n{}author {COMMIT_AUTHOR}\ncommitter {COMMIT_AUTHOR}\n\nRendered\n\nSource-Commit: {of}\n",
-        parents.concat()
+        "tree {tree}\n{parents}author {COMMIT_AUTHOR}\ncommitter {COMMIT_AUTHOR}\n\n\
+         Rendered\n\nSource-Commit: {revision}\nRender-Key: {key}\n"
     );
     sink.put(ObjectType::Commit, text.as_bytes())
 }

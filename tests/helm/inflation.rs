@@ -188,6 +188,26 @@ fn values_become_one_as_kustomize_makes_them_one() {
 }
 
 #[test]
+fn dates_and_aliases_of_values_that_are_merged_are_those_of_kustomize() {
+    let values = "day: 2024-01-02\ntimes:\n- 2024-01-02 10:00:00\n- 2024-01-02T10:00:00.50+02:00\n\
+                  text: '2024-01-02'\n2024-01-03: a\n\
+                  base: &base {cpu: 1}\nsame: *base\nlist: [*base]\nmore:\n  <<: *base\n  memory: 2\n\
+                  inner: {same: *base, other: 1}\n";
+    for fields in [
+        "valuesFile: prod.yaml",
+        "valuesInline: {replicas: 5}, valuesFile: prod.yaml",
+        "valuesInline: {replicas: 5, day: 2025-01-02}, valuesFile: prod.yaml, valuesMerge: merge",
+        "valuesInline: {day: 2025-01-02, same: {memory: 3}, more: {disk: 4}, inner: {same: 2}}, valuesFile: prod.yaml",
+        "valuesInline: {same: null, inner: {third: 2}}, valuesFile: prod.yaml, valuesMerge: merge",
+    ] {
+        check_with(
+            &format!("helmCharts: [{{name: app, releaseName: a, {fields}}}]\n"),
+            &[("web/prod.yaml", values)],
+        );
+    }
+}
+
+#[test]
 fn what_a_kustomization_does_to_objects_it_does_to_those_of_charts() {
     let objects = check_with(
         "namespace: spaced\nnamePrefix: pre-\nimages: [{name: app, newTag: v9}]\nlabels: [{pairs: {team: a}}]\n\

@@ -253,6 +253,28 @@ fn what_only_an_installation_runs_is_left_alone_afterwards() {
     );
 }
 
+/// Checks which Jobs a new release changes, so that they run again.
+#[test]
+fn a_new_release_runs_each_hook_again_but_those_of_an_installation_alone() {
+    let job_of = |hook: &str, image: &str| {
+        let mut web = object("Deployment", "web", "", "");
+        web.body["spec"] = json!({"image": image});
+        let objects = translated(vec![web, object("Job", "job", hook, "")]).unwrap();
+        objects.into_iter().find(|object| text_at(&object.body, &["kind"]) == "Job").unwrap().body
+    };
+    for (hook, runs_again) in [
+        ("pre-install", false),
+        ("post-install", false),
+        ("pre-install,post-install", false),
+        ("pre-upgrade", true),
+        ("post-upgrade", true),
+        ("pre-install,pre-upgrade", true),
+        ("post-install,pre-upgrade", true),
+    ] {
+        assert_eq!(job_of(hook, "a") != job_of(hook, "b"), runs_again, "{hook}");
+    }
+}
+
 #[test]
 fn what_is_not_run_as_by_helm_is_reported() {
     let check = |hook: &str, order: &[&str], notices: &[&str]| {

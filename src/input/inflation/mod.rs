@@ -5,6 +5,7 @@
 //! kustomize gets its objects, and never runs it.
 
 mod render;
+mod times;
 mod trace;
 mod values;
 

@@ -1,10 +1,12 @@
 //! Values of a kustomization and those of a file as one, as kustomize merges them.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::times::written_time;
 use crate::input::kustomize::{ValuesMerge, printable};
 use crate::manifest::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_first_document,
@@ -32,58 +34,110 @@ pub(super) enum ValuesFault {
 /// # Errors
 /// Fails where kustomize would not merge them.
 pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<Value, ValuesFault> {
+    let mut inline = inline.clone();
     let merged = match merge {
-        ValuesMerge::Replace => return Ok(inline.clone()),
-        // A null without a word is none where it is only below.
+        ValuesMerge::Replace => return Ok(inline),
         ValuesMerge::Override => {
-            walk(Some(file_values(file, EmptyNull::Dropped)?), Some(inline), &mut String::new())?
+            let file = file_values(file, &mut inline, merge)?;
+            walk(Some(file), Some(&inline), &mut String::new())?
         }
         ValuesMerge::Merge => {
-            walk(Some(inline.clone()), Some(&file_values(file, EmptyNull::Kept)?), &mut String::new())?
+            let file = file_values(file, &mut inline, merge)?;
+            walk(Some(inline), Some(&file), &mut String::new())?
         }
     };
     Ok(merged.unwrap_or_else(|| Value::Object(Map::new())))
 }
 
-/// The treatment of a null that is no text at all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EmptyNull {
-    Dropped,
-    Kept,
-}
-
-/// Reads the values of a file as kustomize reads them for a merge: old truth values, for example
-/// `yes`, are texts to it.
-fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
+/// Reads the values of a file as kustomize reads them for a merge. Old truth values, for example
+/// `yes`, are texts to it, and dates without quotes are times.
+///
+/// An alias is the value of no key to it: the key is gone, also in the kustomization.
+fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<Value, ValuesFault> {
     let file = read_first_document(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
-    let words = PlacedWords::of(&text);
+    let merges = || text.lines().filter_map(|line| line.trim_start().strip_prefix("<<:"));
+    let mut reading = FileReading {
+        words: PlacedWords::of(&text),
+        merge,
+        drops_merged: merges().next().is_some() && merges().all(|rest| rest.trim_start().starts_with('*')),
+        at: String::new(),
+    };
     match file.documents.first() {
-        Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => Ok(plain(root, &words, empty)),
+        Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => {
+            reading.mapping(root, inline.as_object_mut())
+        }
         None if file.diagnostics.is_empty() => Ok(Value::Object(Map::new())),
         _ => Err(ValuesFault::NoMapping),
     }
 }
 
-fn plain(value: &PlacedValue, words: &PlacedWords<'_>, empty: EmptyNull) -> Value {
+/// The reading of a file for a merge.
+struct FileReading<'a> {
+    words: PlacedWords<'a>,
+    merge: ValuesMerge,
+    /// Indicates whether keys that an alias merges into a mapping are left out.
+    drops_merged: bool,
+    /// The path of the mapping that is read.
+    at: String,
+}
+
+impl FileReading<'_> {
+    /// Reads a mapping that is in no list, with the values of the kustomization at the same place.
+    fn mapping(
+        &mut self,
+        value: &PlacedValue,
+        inline: Option<&mut Map<String, Value>>,
+    ) -> Result<Value, ValuesFault> {
+        let mut inline = inline.filter(|inline| !inline.contains_key(PATCH_DIRECTIVE_KEY));
+        let mut out = Map::new();
+        for entry in value.entries() {
+            let key = key_text(entry, &self.words);
+            // A mapping that is merged in is before the one that it is merged into.
+            if self.drops_merged && entry.position < value.position {
+                continue;
+            }
+            let length = push_key(&mut self.at, &key);
+            if self.words.at(entry.value.position).starts_with('*') {
+                let own = inline.as_deref_mut().and_then(|inline| inline.remove(&key));
+                if self.merge == ValuesMerge::Merge && own.is_some_and(|own| !own.is_null()) {
+                    return Err(ValuesFault::Form(shown_path(&self.at)));
+                }
+            } else if self.has_value(&entry.value) {
+                let read = if let PlacedNode::Mapping(_) = entry.value.node {
+                    let own = inline.as_deref_mut().and_then(|inline| inline.get_mut(&key));
+                    self.mapping(&entry.value, own.and_then(Value::as_object_mut))?
+                } else {
+                    plain(&entry.value, &self.words)
+                };
+                out.insert(key, read);
+            }
+            self.at.truncate(length);
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// Returns whether something is there. A null without a word is nothing where it is only below.
+    fn has_value(&self, value: &PlacedValue) -> bool {
+        self.merge == ValuesMerge::Merge
+            || value.node != PlacedNode::Scalar(Value::Null)
+            || matches!(self.words.at(value.position), "null" | "Null" | "NULL" | "~")
+    }
+}
+
+fn plain(value: &PlacedValue, words: &PlacedWords<'_>) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
             old_boolean(words.at(value.position)).map_or(Value::Bool(*truth), Value::from)
         }
+        PlacedNode::Scalar(Value::String(text)) if value.style == ScalarStyle::Plain => {
+            Value::String(written_time(text).unwrap_or_else(|| text.clone()))
+        }
         PlacedNode::Scalar(scalar) => scalar.clone(),
-        PlacedNode::List(items) => items.iter().map(|item| plain(item, words, EmptyNull::Kept)).collect(),
+        PlacedNode::List(items) => items.iter().map(|item| plain(item, words)).collect(),
         PlacedNode::Mapping(entries) => {
-            let is_left = |value: &PlacedValue| {
-                empty == EmptyNull::Kept
-                    || value.node != PlacedNode::Scalar(Value::Null)
-                    || matches!(words.at(value.position), "null" | "Null" | "NULL" | "~")
-            };
-            // The words of a line are found in their order.
-            let entry_of = |entry: &PlacedEntry| {
-                let key = key_text(entry, words);
-                is_left(&entry.value).then(|| (key, plain(&entry.value, words, empty)))
-            };
-            entries.iter().filter_map(entry_of).collect()
+            let entry_of = |entry: &PlacedEntry| (key_text(entry, words), plain(&entry.value, words));
+            entries.iter().map(entry_of).collect()
         }
     }
 }
@@ -101,31 +155,44 @@ fn key_text(entry: &PlacedEntry, words: &PlacedWords<'_>) -> String {
     if resolved == entry.key { word.to_owned() } else { entry.key.clone() }
 }
 
+/// The letters of a line after which its bytes are found anew.
+const LINE_BLOCK_CHARS: usize = 64;
+
 /// The words of a text by their places.
 struct PlacedWords<'a> {
     lines: Vec<&'a str>,
-    /// The line, column and byte of the word that was found last. The next one is behind it, and one
-    /// line may have all of them.
-    last: Cell<(usize, usize, usize)>,
+    /// The bytes at which the blocks of long lines begin. One line may have all words, and they are
+    /// asked for in any order.
+    blocks: RefCell<HashMap<usize, Vec<usize>>>,
 }
 
 impl<'a> PlacedWords<'a> {
     fn of(text: &'a str) -> Self {
-        Self { lines: text.lines().collect(), last: Cell::default() }
+        Self { lines: text.lines().collect(), blocks: RefCell::default() }
     }
 
     /// Returns the word at a place.
     fn at(&self, position: TextPosition) -> &'a str {
         let (line, column) = (position.line as usize, position.column as usize);
-        let (Some(number), Some(column)) = (line.checked_sub(1), column.checked_sub(1)) else { return "" };
-        let (last_line, last_column, last_byte) = self.last.get();
-        let is_behind = last_line == line && last_column <= column;
-        let (from, byte) = if is_behind { (last_column, last_byte) } else { (0, 0) };
-        let text = self.lines.get(number).copied().and_then(|text| text.get(byte..)).unwrap_or_default();
-        let Some((skipped, _)) = text.char_indices().nth(column - from) else { return "" };
-        self.last.set((line, column, byte + skipped));
-        let rest = text.get(skipped..).unwrap_or_default();
-        rest.split([' ', '\t', ',', '}', ']', '#']).next().unwrap_or_default()
+        let place = line.checked_sub(1).zip(column.checked_sub(1));
+        let text = place.and_then(|(line, column)| self.text_from(line, column)).unwrap_or_default();
+        text.split([' ', '\t', ',', '}', ']', '#']).next().unwrap_or_default()
+    }
+
+    /// Returns a line from a column on; both count from 0.
+    fn text_from(&self, line: usize, column: usize) -> Option<&'a str> {
+        let text = *self.lines.get(line)?;
+        let text = if column < LINE_BLOCK_CHARS {
+            text
+        } else {
+            let mut blocks = self.blocks.borrow_mut();
+            let starts = blocks.entry(line).or_insert_with(|| {
+                text.char_indices().step_by(LINE_BLOCK_CHARS).map(|(start, _)| start).collect()
+            });
+            text.get(*starts.get(column / LINE_BLOCK_CHARS)?..)?
+        };
+        let (start, _) = text.char_indices().nth(column % LINE_BLOCK_CHARS)?;
+        text.get(start..)
     }
 }
 
@@ -308,6 +375,39 @@ mod tests {
         );
     }
 
+    #[test]
+    fn an_alias_in_a_file_takes_its_key_away_but_in_a_list() {
+        let file = "a: &a {b: 1}\nc: *a\nd: [*a]\ne:\n  <<: *a\n  f: 2\ng: {h: *a}\n";
+        let left = json!({"a": {"b": 1}, "d": [{"b": 1}], "e": {"f": 2}, "g": {}, "x": 1});
+        check(json!({"x": 1}), file, ValuesMerge::Override, left.clone());
+        check(json!({"x": 1}), file, ValuesMerge::Merge, left.clone());
+        check(json!({"x": 1, "c": {"b": 2}, "g": {"h": 3}}), file, ValuesMerge::Override, left.clone());
+        check(json!({"x": 1, "c": null}), file, ValuesMerge::Merge, left);
+        let fault = merged(&json!({"g": {"h": 3}}), file.as_bytes(), ValuesMerge::Merge);
+        assert_eq!(fault, Err(ValuesFault::Form("/g/h".to_owned())));
+        check(json!({"c": 1}), file, ValuesMerge::Replace, json!({"c": 1}));
+    }
+
+    #[test]
+    fn a_date_without_quotes_is_a_time_in_a_file_and_a_text_in_the_kustomization() {
+        let file = "a: 2024-01-01\nb: '2024-01-02'\nc: !!str 2024-01-03\nd:\n- e: 2024-01-04 10:00:00\n\
+                    2024-01-05: f\n";
+        let from_file = json!({
+            "a": "2024-01-01T00:00:00Z",
+            "b": "2024-01-02",
+            "c": "2024-01-03",
+            "d": [{"e": "2024-01-04T10:00:00Z"}],
+            "2024-01-05": "f",
+        });
+        let inline = json!({"a": "2025-01-01", "x": "2025-01-01"});
+        let mut both = from_file;
+        both["x"] = json!("2025-01-01");
+        check(inline.clone(), file, ValuesMerge::Merge, both.clone());
+        both["a"] = json!("2025-01-01");
+        check(inline.clone(), file, ValuesMerge::Override, both);
+        check(inline.clone(), file, ValuesMerge::Replace, inline);
+    }
+
     // A count of the letters before each of them would take minutes.
     #[test]
     fn truth_values_in_one_line_are_read_at_once() {
@@ -319,6 +419,12 @@ mod tests {
             (100_002, &json!("yes"), &json!("yes"), &json!("no"))
         );
         assert_eq!(read["b"], json!(["on", "é", "off"]));
+        // In the order of their names, the first key is the last one of the line.
+        let keys: Vec<String> = (0..100_000).rev().map(|number| format!("é{number:06}: yes")).collect();
+        let file = format!("{{{}}}\n", keys.join(", "));
+        let read = merged(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
+        let (first, middle) = (&read["é000000"], &read["é050000"]);
+        assert_eq!((read.as_object().unwrap().len(), first, middle), (100_001, &json!("yes"), &json!("yes")));
     }
 
     #[test]

@@ -278,6 +278,8 @@ fn a_folder_needs_one_kustomization_of_the_right_kind() {
         .file("two/Kustomization", "resources: []")
         .file("part/kustomization.yaml", "kind: Component\nresources: []")
         .file("base/kustomization.yaml", "resources: []")
+        // A folder of such a name is none, until a file is there.
+        .file("base/kustomization.yml/x.yaml", "")
         .file("broken/kustomization.yaml", "resources: [\n")
         .file(
             "app/kustomization.yaml",
@@ -300,6 +302,8 @@ fn a_folder_needs_one_kustomization_of_the_right_kind() {
     );
     assert_eq!(refusals(&traced(&tree, "none")), ["none no-kustomization"]);
     assert!(traced(&tree, "part").is_component() && !traced(&tree, "base").is_component());
+    let index = ClosureIndex::of([&traced(&tree, "base")]);
+    assert_eq!(index.impact(["base/kustomization.yml"]).roots.len(), 1);
 }
 
 #[test]

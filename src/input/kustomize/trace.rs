@@ -190,7 +190,11 @@ impl<T: FileTree> ClosureWalk<'_, T> {
                     let found_at = Arc::from(path);
                     found.push((KustomizationFile { name, found: found_at }, file));
                 }
-                Ok(ResolvedPath { file: None, .. }) | Err(PathFailure::Missing(_)) => {}
+                // It may become a file, which would be a kustomization.
+                Ok(ResolvedPath { path, file: None }) => {
+                    self.closure.watched.insert(path.into());
+                }
+                Err(PathFailure::Missing(_)) => {}
                 Err(failure) => {
                     let inner_path = paths::inside(folder, name);
                     self.refuse(refusal::lost_kustomization(&inner_path, &failure));

@@ -136,6 +136,25 @@ async fn a_revision_is_found_by_the_beginning_of_its_id() {
 }
 
 #[tokio::test]
+async fn a_folder_called_like_the_file_of_a_root_is_read_as_any_other() {
+    let (repo, revision) = TestRepository::with(&[
+        ("a/Chart.yaml/x.yaml", "a: 1"),
+        ("a/Kustomization/x.yaml", "a: 1"),
+        ("a/kustomization.yaml/x.yaml", "a: 1"),
+        ("a/kustomization.yml/x.yaml", "a: 1"),
+    ]);
+    let mut source = open(&repo, &repo.location());
+    source.observe().await.unwrap();
+    let (snapshot, disk) = (source.snapshot(&revision).unwrap(), crate::source::read_disk(repo.path()));
+    for snapshot in [snapshot, disk.unwrap().snapshot] {
+        let expected = ["Chart.yaml", "Kustomization", "kustomization.yaml", "kustomization.yml"]
+            .map(|name| format!("a/{name}/x.yaml"));
+        assert_eq!(paths(&snapshot), expected);
+        assert_eq!(refused(&snapshot.refused), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn refuses_by_name_and_says_what() {
     let repo = TestRepository::new();
     put(

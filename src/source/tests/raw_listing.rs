@@ -88,6 +88,9 @@ fn the_next_list_is_that_of_a_walk_whatever_changes() {
     check(&[("plain/b.yaml", &large)], &["lfs-pointer plain/a.yaml", "too-large plain/b.yaml"]);
     check(&[("plain/a.yaml", "4"), ("plain/b.yaml", "3")], &[]);
     check(&[("plain/a.yaml", ""), ("plain/a.yaml/deep.yaml", "1")], &[]);
+    check(&[("plain/Chart.yaml", "name: a")], &["helm-chart plain/Chart.yaml"]);
+    check(&[("plain/Chart.yaml", ""), ("plain/Chart.yaml/deep.yaml", "1")], &[]);
+    check(&[("plain/Chart.yaml/deep.yaml", "2")], &[]);
     check(&[("root-08/.rhumbignore", "kustomization.yaml\n")], &[]);
     check(&[("root-08/a.yaml", "2")], &[]);
     check(&[("root-08/.rhumbignore", "a.yaml\n"), ("root-08/a.yaml", "3")], &[]);

@@ -84,6 +84,42 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
     assert_eq!(texts(&source, &earlier), ["8", "7", "6", "5", "4", "3", "2"]);
 }
 
+/// Checks that a commit without the key of its roots is read as any other. Another one of the same
+/// tree takes its place.
+#[tokio::test]
+async fn a_render_that_an_older_version_wrote_is_kept_once() {
+    let (repo, revision) = TestRepository::with(&[("a.yaml", "a")]);
+    let renderer = Arc::new(TextRenderer::default());
+    let (store, name) = (state(&repo.dir).join("revisions.git"), format!("refs/rhumb/rendered/{revision}"));
+    let open = || {
+        let settings = SourceSettings { renderer: Some(renderer.clone()), ..SourceSettings::default() };
+        Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap()
+    };
+    let check = async |text: &str, earlier: &[&str]| {
+        *renderer.text.lock().unwrap() = text.to_owned();
+        let mut source = open();
+        source.observe().await.unwrap();
+        let files = source.reader().earlier_objects(&revision).unwrap();
+        let found = files.iter().map(|file| source.read(file.blob).unwrap()).collect::<Vec<_>>();
+        assert_eq!(found, earlier.iter().map(|text| text.as_bytes()).collect::<Vec<_>>(), "{text}");
+    };
+    check("1", &[]).await;
+    let written = git(&store, &["cat-file", "commit", &name]);
+    let (older, _) = written.split_once("\nRender-Key: ").unwrap();
+    let repository = git2::Repository::open(&store).unwrap();
+    let (objects, text) = (repository.odb().unwrap(), format!("{older}\n"));
+    let older = objects.write(git2::ObjectType::Commit, text.as_bytes()).unwrap();
+    repository.reference(&name, older, true, "").unwrap();
+    let read = open().snapshot(&revision).unwrap();
+    assert_eq!(read.files.len(), 1);
+    check("1", &[]).await;
+    assert_eq!(git(&store, &["cat-file", "commit", &name]), written, "the same roots are the same commit");
+
+    repository.reference(&name, older, true, "").unwrap();
+    check("2", &["1"]).await;
+    check("1", &["2"]).await;
+}
+
 /// Checks that what was rendered of a revision stays as long as the revision is pinned.
 #[tokio::test]
 async fn a_render_is_pinned_as_its_revision_is() {
@@ -243,7 +279,10 @@ async fn what_was_rendered_is_a_commit_with_a_folder_for_each_root() {
     source.observe().await.unwrap();
     let (store, name) = (state(&repo.dir).join("revisions.git"), format!("refs/rhumb/rendered/{revision}"));
     let commit = git(&store, &["cat-file", "commit", &name]);
-    assert!(commit.ends_with(&format!("\n\nRendered\n\nSource-Commit: {revision}")), "{commit}");
+    // The SHA-256 of the length of the path, the path and the key.
+    let key = "3b821365b79eb11fbfbe037f6993e5a2a8ae18a8a73d5d7532bcab348a797e43";
+    let trailers = format!("\n\nRendered\n\nSource-Commit: {revision}\nRender-Key: {key}");
+    assert!(commit.ends_with(&trailers), "{commit}");
     let blob = BlobId::of(b"object");
     let listed = git(&store, &["ls-tree", "-r", "--name-only", &name]);
     assert_eq!(listed, format!("000000/{blob}\n000000/root.json"));

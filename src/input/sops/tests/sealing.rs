@@ -114,3 +114,17 @@ pub(in crate::input) fn sops_file_for(armored: &str, content: &str, coded: &[u8]
          lastmodified: \"2026-01-01T00:00:00Z\"\n    mac: {mac}\n{more}    version: 3.13.3\n"
     )
 }
+
+/// Returns a Secret with one value under `TOKEN`, encrypted for the identity of number 1.
+pub(in crate::input) fn sealed_secret(name: &str, value: &str) -> String {
+    let mut coded = Sha256::digest("sops").to_vec();
+    coded.extend_from_slice(value.as_bytes());
+    let sealed = seal("stringData:TOKEN:", "str", value);
+    sops_file(
+        &format!(
+            "apiVersion: v1\nkind: Secret\nmetadata:\n    name: {name}\nstringData:\n    TOKEN: {sealed}\n"
+        ),
+        &coded,
+        "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n",
+    )
+}
