@@ -253,9 +253,9 @@ mod tests {
         // A plain file comes first.
         let (mut listing, tree) = (listing, tree.file("plain-1.yaml", secret("three")));
         listing.plain.files[1] = plain_file("plain-1.yaml", &secret("three"));
-        let three = vec!["\"three\"".to_owned()];
-        assert_eq!(passes.run(&tree, &listing, &[]), (1, three.clone()));
-        assert_eq!(passes.run(&tree, &listing, &[]), (1, three));
+        let third = vec!["\"three\"".to_owned()];
+        assert_eq!(passes.run(&tree, &listing, &[]), (1, third.clone()));
+        assert_eq!(passes.run(&tree, &listing, &[]), (1, third));
     }
 
     #[test]

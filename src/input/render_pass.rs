@@ -61,7 +61,9 @@ impl<'a> RenderPass<'a> {
     /// Returns one in which these copies of texts are shared.
     pub(super) fn with_texts(self, texts: &[Arc<str>]) -> Self {
         let mut shared = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        texts.iter().for_each(|text| shared.add(text));
+        for text in texts {
+            shared.add(text);
+        }
         drop(shared);
         self
     }

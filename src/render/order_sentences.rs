@@ -25,7 +25,11 @@ impl fmt::Display for OrderOutcome {
                 match others {
                     0 => write!(f, "confirmed: the deletion of {first}")?,
                     others => {
-                        write!(f, "confirmed: the deletions of {first} and {}", count_text(*others, "other"))?
+                        write!(
+                            f,
+                            "confirmed: the deletions of {first} and {}",
+                            count_text(*others, "other")
+                        )?;
                     }
                 }
                 match not_pending {

@@ -482,7 +482,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let head = Command::new("git").current_dir(&origin).args(["rev-parse", "HEAD"]).output().unwrap();
     let revision = Revision::new(String::from_utf8(head.stdout).unwrap().trim());
     orders.send(SourceTaskRequest::ReadContents(revision, vec![wanted])).await.unwrap();
-    let answer = tokio::time::timeout(std::time::Duration::from_secs(60), events.recv()).await;
+    let answer = tokio::time::timeout(std::time::Duration::from_mins(1), events.recv()).await;
     let Ok(Some(LoopEvent::ContentsRead(found))) = answer else { panic!("{answer:?}") };
     assert!(found[0].2.is_some());
     drop(orders);

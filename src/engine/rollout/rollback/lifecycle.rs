@@ -200,7 +200,7 @@ impl Engine {
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == content_ref.hash);
                 let (id, revision) = (id.clone(), content_ref.revision.clone());
-                (!is_there).then(|| match member.rollback_target {
+                (!is_there).then_some(match member.rollback_target {
                     // Only the repository of the source that has it now is read.
                     RollbackTarget::FormerContent { .. } => RollbackObstacle::UnreadableHere(id, revision),
                     _ => RollbackObstacle::Unreadable(id, revision),
