@@ -83,11 +83,16 @@ fn value_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut data) = (Vec::new(), None::<DataLines>);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (content, indent) = (line.trim(), line.len() - line.trim_start().len());
+        // A comment ends no block, however little it is indented.
+        if content.starts_with('#') && data.as_ref().is_some_and(|block| indent <= block.indent) {
+            continue;
+        }
         data = data.filter(|block| indent > block.indent);
         let Some(block) = &mut data else {
             parts.extend(value_part(line));
-            if matches!(content, "data:" | "stringData:") {
-                data = Some(DataLines { indent, entries: None });
+            let entry = content.trim_start_matches("- ").trim_start();
+            if has_data(entry) {
+                data = Some(DataLines { indent: indent + content.len() - entry.len(), entries: None });
             }
             continue;
         };
@@ -99,6 +104,12 @@ fn value_parts(text: &str) -> Vec<&str> {
         }
     }
     parts
+}
+
+/// Returns whether a line begins with the key of data. An anchor or a comment may follow it.
+fn has_data(entry: &str) -> bool {
+    let key = entry.split_whitespace().next().and_then(|word| word.strip_suffix(':'));
+    key.is_some_and(|key| matches!(key.trim_matches(['"', '\'']), "data" | "stringData"))
 }
 
 /// Returns the part of a line of YAML that may be a value; none of a comment, and of a field that
@@ -159,6 +170,12 @@ mod tests {
         }
         for name in ["db-k7", "Opaque", "file"] {
             check(&format!("{index}{name}"), &[("secret.yaml", data)], false);
+        }
+        // Neither a comment nor an anchor hides the data.
+        for data in ["stringData:\n# open\n", "stringData: # open\n", "stringData: &all\n", "- stringData:\n"]
+        {
+            let secret = format!("kind: Secret\n{data}    name: canary-k7\n");
+            check(&format!("{index}canary-k7"), &[("secret.yaml", &secret)], true);
         }
         let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
         check("for value canary", &[("all.json", flow)], true);
