@@ -83,8 +83,9 @@ fn value_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut data) = (Vec::new(), None::<DataLines>);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (content, indent) = (line.trim(), line.len() - line.trim_start().len());
-        // A comment ends no block, however little it is indented.
-        if content.starts_with('#') && data.as_ref().is_some_and(|block| indent <= block.indent) {
+        let is_deep = |block: &DataLines| block.entries.is_some_and(|entries| indent > entries);
+        // A comment ends no block, however little it is indented. A deeper one is text of a value.
+        if content.starts_with('#') && !data.as_ref().is_some_and(is_deep) {
             continue;
         }
         data = data.filter(|block| indent > block.indent);
@@ -98,7 +99,9 @@ fn value_parts(text: &str) -> Vec<&str> {
         };
         // No key there is one of the object, and what is deeper is all of it value.
         if *block.entries.get_or_insert(indent) == indent {
-            parts.extend(content.split_once(": ").map(|(_, value)| value));
+            let value = content.split_once(": ").map(|(_, value)| value);
+            // JSON needs no blank there.
+            parts.extend(value.or_else(|| (!content.ends_with(':')).then_some(content)));
         } else {
             parts.push(content);
         }
@@ -177,6 +180,9 @@ mod tests {
             let secret = format!("kind: Secret\n{data}    name: canary-k7\n");
             check(&format!("{index}canary-k7"), &[("secret.yaml", &secret)], true);
         }
+        let json = "{\n  \"kind\": \"Secret\",\n  \"data\": {\n    \"a\":\"canary-k7\",\n    \"name\": \"canary-k8\"\n  }\n}\n";
+        check(&format!("{index}canary-k7"), &[("secret.json", json)], true);
+        check(&format!("{index}canary-k8"), &[("secret.json", json)], true);
         let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
         check("for value canary", &[("all.json", flow)], true);
     }
