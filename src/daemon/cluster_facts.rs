@@ -75,8 +75,12 @@ fn with_unknown(
     };
     let apis: BTreeSet<&String> =
         versions_now.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
-    let server = versions_now.server.or_else(|why| before.server.clone().ok().ok_or(why));
-    ServedVersions { server, apis: apis.into_iter().cloned().collect(), unready: versions_now.unready }
+    let (server, unready) = match (versions_now.server, &before.server) {
+        // What it listed when it was ready counts until its absence is confirmed.
+        (Err(_), Ok(known)) => (Ok(known.clone()), None),
+        (server, _) => (server, versions_now.unready),
+    };
+    ServedVersions { server, apis: apis.into_iter().cloned().collect(), unready }
 }
 
 /// Returns the versions of a cluster whose kinds are known.
@@ -140,6 +144,12 @@ mod tests {
         assert_eq!(silent, versions(Ok("v1.35.0"), &["v1"]));
         let never = versions(Err("refused"), &["v1"]);
         assert_eq!(with_unknown(never.clone(), &versions(Err("no"), &[]), &BTreeSet::new()), never);
+        // One that starts anew is no unknown one.
+        let starting =
+            ServedVersions { unready: Some("starting".into()), ..versions(Err("starting"), &["v1"]) };
+        let again = with_unknown(starting.clone(), &before, &BTreeSet::new());
+        assert_eq!(again, versions(Ok("v1.35.0"), &["v1"]));
+        assert_eq!(with_unknown(starting.clone(), &never, &BTreeSet::new()), starting);
     }
 
     // A server that has just started lists its own kinds first.

@@ -51,7 +51,7 @@ pub struct FetchEnvironment {
 /// A proxy's address may hold a password.
 impl fmt::Debug for FetchEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchSurroundings").field("credentials", &self.credentials).finish_non_exhaustive()
+        f.debug_struct("FetchEnvironment").field("credentials", &self.credentials).finish_non_exhaustive()
     }
 }
 

@@ -83,22 +83,36 @@ fn value_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut data) = (Vec::new(), None::<DataLines>);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (content, indent) = (line.trim(), line.len() - line.trim_start().len());
+        let is_deep = |block: &DataLines| block.entries.is_some_and(|entries| indent > entries);
+        // A comment ends no block, however little it is indented. A deeper one is text of a value.
+        if content.starts_with('#') && !data.as_ref().is_some_and(is_deep) {
+            continue;
+        }
         data = data.filter(|block| indent > block.indent);
         let Some(block) = &mut data else {
             parts.extend(value_part(line));
-            if matches!(content, "data:" | "stringData:") {
-                data = Some(DataLines { indent, entries: None });
+            let entry = content.trim_start_matches("- ").trim_start();
+            if has_data(entry) {
+                data = Some(DataLines { indent: indent + content.len() - entry.len(), entries: None });
             }
             continue;
         };
         // No key there is one of the object, and what is deeper is all of it value.
         if *block.entries.get_or_insert(indent) == indent {
-            parts.extend(content.split_once(": ").map(|(_, value)| value));
+            let value = content.split_once(": ").map(|(_, value)| value);
+            // JSON needs no blank there.
+            parts.extend(value.or_else(|| (!content.ends_with(':')).then_some(content)));
         } else {
             parts.push(content);
         }
     }
     parts
+}
+
+/// Returns whether a line begins with the key of data. An anchor or a comment may follow it.
+fn has_data(entry: &str) -> bool {
+    let key = entry.split_whitespace().next().and_then(|word| word.strip_suffix(':'));
+    key.is_some_and(|key| matches!(key.trim_matches(['"', '\'']), "data" | "stringData"))
 }
 
 /// Returns the part of a line of YAML that may be a value; none of a comment, and of a field that
@@ -160,6 +174,15 @@ mod tests {
         for name in ["db-k7", "Opaque", "file"] {
             check(&format!("{index}{name}"), &[("secret.yaml", data)], false);
         }
+        // Neither a comment nor an anchor hides the data.
+        for data in ["stringData:\n# open\n", "stringData: # open\n", "stringData: &all\n", "- stringData:\n"]
+        {
+            let secret = format!("kind: Secret\n{data}    name: canary-k7\n");
+            check(&format!("{index}canary-k7"), &[("secret.yaml", &secret)], true);
+        }
+        let json = "{\n  \"kind\": \"Secret\",\n  \"data\": {\n    \"a\":\"canary-k7\",\n    \"name\": \"canary-k8\"\n  }\n}\n";
+        check(&format!("{index}canary-k7"), &[("secret.json", json)], true);
+        check(&format!("{index}canary-k8"), &[("secret.json", json)], true);
         let flow = "{kind: Secret, metadata: {name: db}, stringData: {a: canary}}";
         check("for value canary", &[("all.json", flow)], true);
     }
