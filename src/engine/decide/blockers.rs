@@ -173,8 +173,8 @@ impl Engine {
         let before_needs = || self.needed_dependency_wait(source, desired);
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
-            self.wave_blocker(source, desired.wave)?;
-            self.wave_blocker(source, self.due_wave(source, desired, MAX_BLOCKER_CHAIN))
+            self.wave_blocker(source, &desired.id, desired.wave)?;
+            self.wave_blocker(source, &desired.id, self.due_wave(source, desired, MAX_BLOCKER_CHAIN))
         };
         let switch = || self.switch_blocker(source, desired);
         needs
@@ -186,8 +186,10 @@ impl Engine {
             .or_else(switch)
     }
 
-    /// Returns the earlier wave that an object of this wave waits for.
-    fn wave_blocker(&self, source: SourceId, wave: i32) -> Option<Reason> {
+    /// Returns the earlier wave that an object waits for which comes in this wave.
+    ///
+    /// A rollback waits for no rejection: the one that it goes back by stays in force.
+    fn wave_blocker(&self, source: SourceId, id: &ObjectId, wave: i32) -> Option<Reason> {
         let mut earlier = self.sources[source].waves.range(..wave).filter(|(_, ids)| !ids.is_empty());
         let unfinished = earlier.find_map(|(wave, ids)| {
             // The last one, as all are made in their order: whoever waits is asked again when the
@@ -195,8 +197,9 @@ impl Engine {
             ids.last().map(|id| Reason::Wave(*wave, id.clone()))
         });
         unfinished.or_else(|| {
-            let (wave, id) = self.rejected_before(source, wave)?;
-            Some(Reason::Wave(wave, id))
+            let (wave, rejected) =
+                self.rejected_before(source, wave).filter(|_| !self.has_rollback_target(id))?;
+            Some(Reason::Wave(wave, rejected))
         })
     }
 

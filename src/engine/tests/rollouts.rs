@@ -521,6 +521,8 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
         harness.read(reading("r3", &files(3)));
         harness.settle();
         assert_eq!(shown(&harness, &config("env")).hash, env(2, 0).hash, "case {case}");
+        assert_eq!(shown(&harness, &workload("web")).hash, web(2).hash, "case {case}");
+        assert!(harness.world.is_free(), "case {case}");
     }
 }
 
