@@ -166,10 +166,14 @@ impl Engine {
         let needs = if is_there { &[][..] } else { &*desired.needs };
         // The last one, as most are made in their order: whoever waits is asked again when the named
         // one is done.
-        let mut needs = needs.iter().rev().filter(|need| !is_released_with(need));
+        let goes_without =
+            |need: &ObjectId| self.is_left_behind(&desired.id, need) && self.live_object(need).is_some();
+        let mut needs = needs.iter().rev().filter(|need| !is_released_with(need) && !goes_without(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
-        let after =
-            || desired.depends_on.iter().find_map(|before| self.dependency_wait(source, desired, before));
+        let after = || {
+            let mut all = desired.depends_on.iter();
+            all.find_map(|before| self.dependency_wait(source, desired, before))
+        };
         let before_needs = || self.needed_dependency_wait(source, desired);
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
@@ -188,19 +192,30 @@ impl Engine {
 
     /// Returns the earlier wave that an object waits for which comes in this wave.
     ///
-    /// A rollback waits for no rejection: the one that it goes back by stays in force.
+    /// A rollback waits for no rejection: the one that it goes back by stays in force. Nor does it
+    /// wait for a workload or a newer change, which may wait for the slot of the failed workload.
     fn wave_blocker(&self, source: SourceId, id: &ObjectId, wave: i32) -> Option<Reason> {
-        let mut earlier = self.sources[source].waves.range(..wave).filter(|(_, ids)| !ids.is_empty());
+        let goes_back = self.has_rollback_target(id);
+        let mut earlier = self.sources[source].waves.range(..wave);
         let unfinished = earlier.find_map(|(wave, ids)| {
             // The last one, as all are made in their order: whoever waits is asked again when the
             // named one is done.
-            ids.last().map(|id| Reason::Wave(*wave, id.clone()))
+            let last = ids.iter().rev().find(|other| !goes_back || self.is_returning_data(other))?;
+            Some(Reason::Wave(*wave, last.clone()))
         });
         unfinished.or_else(|| {
-            let (wave, rejected) =
-                self.rejected_before(source, wave).filter(|_| !self.has_rollback_target(id))?;
+            let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;
             Some(Reason::Wave(wave, rejected))
         })
+    }
+
+    /// Returns whether the rollback of an object that is no workload is still to be written, and not
+    /// refused.
+    fn is_returning_data(&self, id: &ObjectId) -> bool {
+        let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
+        !is_workload(id)
+            && self.has_rollback_target(id)
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && entry.api_refusal.is_none())
     }
 
     /// Returns the wave in which an object comes: its own, or that of an object which waits for it.

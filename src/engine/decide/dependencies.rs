@@ -10,12 +10,20 @@ use crate::object::ObjectId;
 
 impl Engine {
     /// Returns why an object waits for one that its annotation names.
+    ///
+    /// A rollback waits only until what goes back with it is written. Nobody may ever mend the
+    /// health of that, and a workload may wait for the slot of the one that failed.
     pub(in crate::engine) fn dependency_wait(
         &self,
         source: SourceId,
         desired: &DesiredObject,
         before: &ObjectId,
     ) -> Option<Reason> {
+        if self.has_rollback_target(&desired.id) {
+            let is_refused = self.entry(before).is_some_and(|entry| entry.api_refusal.is_some());
+            let is_awaited = !is_refused && !self.is_left_behind(&desired.id, before);
+            return is_awaited.then(|| self.missing_reference(source, before)).flatten();
+        }
         self.unhealthy_dependency(source, before)
             .or_else(|| self.unfinished_dependency(source, desired, before))
     }
@@ -40,9 +48,17 @@ impl Engine {
         }
     }
 
+    /// Returns whether an object goes back, and another one that it waits for otherwise does not: the
+    /// newer content of that may wait for whatever else.
+    pub(in crate::engine) fn is_left_behind(&self, id: &ObjectId, other: &ObjectId) -> bool {
+        let is_returning = || {
+            let rejection = self.entry(other).and_then(|entry| entry.rejection.as_ref());
+            rejection.is_some_and(|one| one.replacement.is_awaited() || self.has_rollback_target(other))
+        };
+        self.has_rollback_target(id) && !is_returning()
+    }
+
     /// Returns why a healthy dependency does not count: what is healthy of it is its older content.
-    ///
-    /// A rollback waits for no content that is rolled back with it.
     fn unfinished_dependency(
         &self,
         source: SourceId,
@@ -50,7 +66,7 @@ impl Engine {
         before: &ObjectId,
     ) -> Option<Reason> {
         let entry = self.entry(before).filter(|_| self.is_counted_for(source, before))?;
-        if !is_workload(before) || self.has_rollback_target(&desired.id) || self.is_left_alone(before) {
+        if !is_workload(before) || self.is_left_alone(before) {
             return None;
         }
         let needs = |state: DependencyState| Some(Reason::Needs(before.clone(), state));

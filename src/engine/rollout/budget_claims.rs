@@ -47,6 +47,7 @@ impl Engine {
         let Some((request, claim)) = self.slot_request(id, &decision.action) else {
             if !self.is_waiting_for_unit(id, &decision) {
                 self.withdraw(id);
+                self.give_back_failed_slot(id, &decision);
             }
             return decision;
         };

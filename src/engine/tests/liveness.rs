@@ -1,0 +1,216 @@
+//! No two things wait for each other, and no failed workload keeps a slot while what is to replace
+//! its pods waits.
+
+use std::sync::Arc;
+
+use super::harness::Harness;
+use super::world::{World, config, desired, reading, workload};
+use crate::engine::*;
+use crate::health::{Health, HealthStatus};
+use crate::object::{ContentHash, ObjectId};
+
+/// The name of a file, and its object.
+type ManifestFile = (String, Option<SharedDesiredObject>);
+
+/// Returns a content of an object with some of its facts changed, in a file of the same name.
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> ManifestFile {
+    let mut wanted = (*desired(id, content, id.name())).clone();
+    change(&mut wanted);
+    (id.name().to_owned(), Some(Arc::new(wanted)))
+}
+
+fn plain(id: &ObjectId, content: u32) -> ManifestFile {
+    with(id, content, |_| {})
+}
+
+fn read(harness: &mut Harness, revision: &str, files: &[ManifestFile]) {
+    let files: Vec<(&str, Option<SharedDesiredObject>)> =
+        files.iter().map(|(file, wanted)| (file.as_str(), wanted.clone())).collect();
+    harness.read(reading(revision, &files));
+}
+
+/// Returns the number of the content that each of these objects shows; 0 where it shows none of
+/// them.
+fn contents<const N: usize>(harness: &Harness, ids: [&ObjectId; N]) -> [u32; N] {
+    let shown = |id: &ObjectId| -> Option<ContentHash> {
+        harness.world.things.get(id)?.release.as_ref().map(|release| release.hash)
+    };
+    ids.map(|id| (1..10).find(|number| shown(id) == Some(desired(id, *number, "").hash)).unwrap_or(0))
+}
+
+/// Spoils a content of a workload, and goes on until its rollout has failed.
+fn fail(harness: &mut Harness, id: &ObjectId) {
+    for _ in 0..200 {
+        if harness.engine.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
+            return;
+        }
+        harness.turn();
+    }
+    panic!("it never fails: {:#?}", harness.world.log);
+}
+
+/// Returns a cluster with room for one rollout, in which the second content of `web` has just
+/// failed. The others of the first revision are at rest.
+fn failed(first: &[ManifestFile], second: &[ManifestFile]) -> Harness {
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", first);
+    harness.settle();
+    harness.world.bad.insert(desired(&workload("web"), 2, "").hash);
+    read(&mut harness, "r2", second);
+    fail(&mut harness, &workload("web"));
+    harness
+}
+
+#[test]
+fn a_failed_workload_leaves_its_slot_to_what_its_newer_content_waits_for() {
+    let (api, web) = (workload("api"), workload("web"));
+    let later = |content| with(&web, content, |wanted| wanted.wave = 1);
+    let mut harness = failed(&[plain(&api, 1), later(1)], &[later(2)]);
+    read(&mut harness, "r3", &[plain(&api, 3), later(3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &web]), [3, 3], "{:?}", harness.world.log);
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
+    type Change = fn(&mut Harness, &ObjectId);
+
+    let (api, web) = (workload("api"), workload("web"));
+    let check = |change: Change, is_replaced: bool| {
+        let mut harness = failed(&[plain(&api, 1), plain(&web, 1)], &[plain(&web, 2)]);
+        change(&mut harness, &web);
+        let mut newer = vec![plain(&api, 3)];
+        newer.extend(is_replaced.then(|| plain(&web, 3)));
+        read(&mut harness, "r3", &newer);
+        harness.settle();
+        assert_eq!(contents(&harness, [&api, &web]), [3, 2], "{is_replaced} {:?}", harness.world.log);
+        assert!(harness.engine.workloads_in_flight().is_empty(), "{is_replaced}");
+    };
+    let hold: Change = |harness, id| {
+        let until = "t until=2999-01-01T00:00:00Z busy";
+        super::orders::asks(harness, id, None, Some(until));
+    };
+    let pause: Change = |harness, id| super::orders::asks(harness, id, Some("1-a"), None);
+    let opt_out: Change = |harness, id| {
+        harness.world.things.get_mut(id).unwrap().asks = ReconcilePolicy::Disabled;
+        let rv = harness.world.tick();
+        harness.world.things.get_mut(id).unwrap().rv = rv;
+        harness.world.announce(id);
+    };
+    // A pause lets a rollback go on.
+    check(pause, true);
+    for is_replaced in [false, true] {
+        check(hold, is_replaced);
+        check(opt_out, is_replaced);
+    }
+}
+
+/// Goes on until nothing is left, while the API server refuses a content of an object for good.
+fn settle_refusing(harness: &mut Harness, id: &ObjectId, content: ContentHash) {
+    for _ in 0..200 {
+        harness.deliver(usize::MAX);
+        harness.finish_rollouts();
+        harness.deliver(usize::MAX);
+        harness.engine.advance(harness.now);
+        harness.keep_ledger();
+        harness.engine.process_changes();
+        for marked in harness.engine.take_dirty() {
+            let decision = harness.decide(&marked);
+            let is_refused =
+                matches!(&decision.action, Action::Apply(apply) if apply.desired.hash == content);
+            if is_refused && marked == *id {
+                let why = WriteFailure::Refused("no".into(), RefusalRule::Other, None);
+                let result = ActionResult::Failed(why);
+                harness.engine.record_result(id, &decision.action, result, harness.now);
+            } else {
+                drop(harness.act(&marked, decision));
+            }
+        }
+    }
+}
+
+// What holds the slot would wait for what waits for a slot.
+#[test]
+fn a_rollback_waits_for_no_newer_change_of_an_earlier_wave() {
+    let (api, web) = (workload("api"), workload("web"));
+    let later = |content| with(&web, content, |wanted| wanted.wave = 1);
+    let mut harness = failed(&[plain(&api, 1), later(1)], &[later(2)]);
+    read(&mut harness, "r3", &[plain(&api, 3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &web]), [3, 1], "{:?}", harness.world.log);
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_failed_workload_goes_back_before_those_of_earlier_waves_that_go_back_with_it() {
+    let (env, canary, web) = (config("env"), workload("canary"), workload("web"));
+    let using = |id: &ObjectId, content: u32, wave: i32| {
+        with(id, content, |wanted| (wanted.needs, wanted.wave) = ([config("env")].into(), wave))
+    };
+    let files = |content| [plain(&env, content), using(&canary, content, 0), using(&web, content, 1)];
+    let mut harness = failed(&files(1), &files(2));
+    assert_eq!(contents(&harness, [&env, &canary, &web]), [2, 2, 2]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&env, &canary, &web]), [1, 1, 1], "{:?}", harness.world.log);
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_rollback_does_not_wait_for_the_health_of_what_it_depends_on() {
+    let (api, pre, web) = (workload("api"), config("pre"), workload("web"));
+    for before in [&api, &pre] {
+        let after = |content| with(&web, content, |wanted| wanted.depends_on = [before.clone()].into());
+        let mut harness = failed(&[plain(before, 1), after(1)], &[after(2)]);
+        let live = World::live(before, &harness.world.things[before]);
+        let (rv, health) =
+            (ResourceVersion(harness.world.tick()), Health::new(HealthStatus::InProgress, "it starts"));
+        harness.engine.observe_object(before, LiveObject { rv, health, ..live });
+        harness.settle();
+        assert_eq!(contents(&harness, [&web]), [1], "{before} {:?}", harness.world.log);
+    }
+}
+
+#[test]
+fn a_rollback_goes_without_what_it_depends_on_where_that_is_refused() {
+    let (pre, web) = (config("pre"), workload("web"));
+    let after = |content| with(&web, content, |wanted| wanted.depends_on = [config("pre")].into());
+    let later = |content| with(&web, content, |wanted| wanted.wave = 1);
+    // Nothing but the third object connects the two of different waves.
+    let link = |content| with(&config("link"), content, |wanted| wanted.needs = [config("pre")].into());
+    let linked = |content| {
+        let (file, wanted) = later(content);
+        let mut wanted = (*wanted.unwrap()).clone();
+        wanted.needs = [config("link")].into();
+        (file, Some(Arc::new(wanted)))
+    };
+    let cases = [
+        [1, 2].map(|content| vec![plain(&pre, content), after(content)]),
+        [1, 2].map(|content| vec![plain(&pre, content), link(content), linked(content)]),
+    ];
+    for [first, second] in cases {
+        let mut harness = failed(&first, &second);
+        settle_refusing(&mut harness, &pre, desired(&pre, 1, "").hash);
+        assert_eq!(contents(&harness, [&pre, &web]), [2, 1], "{:?}", harness.world.log);
+        assert!(harness.engine.workloads_in_flight().is_empty());
+    }
+}
+
+#[test]
+fn a_rollback_waits_for_no_newer_content_of_what_it_needs() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let first = [plain(&api, 1), plain(&env, 1), using(1)];
+    // It waits for a workload that waits for the slot, or for a person.
+    let mut harness = failed(&first, &[using(2)]);
+    let after = with(&env, 3, |wanted| wanted.depends_on = [workload("api")].into());
+    read(&mut harness, "r3", &[plain(&api, 3), after]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &env, &web]), [3, 3, 1], "{:?}", harness.world.log);
+    assert!(harness.world.is_free());
+    let mut harness = failed(&first, &[using(2)]);
+    super::orders::asks(&mut harness, &env, Some("1-a"), None);
+    read(&mut harness, "r3", &[plain(&env, 3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
+}
