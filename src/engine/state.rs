@@ -388,8 +388,12 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
+            let is_shown = self.objects.informer_objects.contains_key(id);
+            if !is_shown {
+                self.track_rollout(id);
+            }
             self.rollouts.interrupted.forget(id);
-            if !self.objects.informer_objects.contains_key(id) {
+            if !is_shown {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.objects.unwanted().contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a

@@ -111,6 +111,29 @@ impl Engine {
         None
     }
 
+    /// Returns whether a person or the server keeps an object, or something still to be changed that
+    /// it waits for, from being changed.
+    pub(in crate::engine) fn is_withheld(&self, id: &ObjectId) -> bool {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = open.pop() {
+            let Some(entry) = self.entry(id).filter(|_| seen.insert(id)) else { continue };
+            if self.is_paused_by_person(id) || entry.api_refusal.is_some() {
+                return true;
+            }
+            if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                let before = desired.needs.iter().chain(&desired.depends_on);
+                open.extend(before.filter(|id| self.entry(id).is_some_and(is_content_pending)));
+            }
+        }
+        false
+    }
+
+    /// Asks those again that have a claim and wait for what is released with them: something that it
+    /// waits for may be withheld by now.
+    pub(in crate::engine) fn wake_unused_claims(&mut self) {
+        self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().cloned());
+    }
+
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.
     fn is_change_pending(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         is_content_pending(entry) || self.restart_stamp(id).is_some()

@@ -229,6 +229,7 @@ impl Engine {
             (true, DirectView::Absent) => return,
             _ => {}
         }
+        let is_absent = matches!(view, DirectView::Absent);
         if let Some(entry) = self.objects.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.min_resource_version = None;
@@ -236,6 +237,10 @@ impl Engine {
                 entry.restore_accepted(live, newest.as_ref());
             }
             entry.direct_view = Some(view);
+        }
+        if is_absent {
+            // The answer to its write may have come after the event that it is gone.
+            self.track_rollout(id);
         }
         self.track_intents(id);
         self.track(id);

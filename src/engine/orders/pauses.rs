@@ -86,11 +86,13 @@ impl Engine {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
         }
-        if self.intents(id).is_some() {
+        let is_asked = self.intents(id).is_some();
+        if is_asked {
             self.orders.objects_with_intents.insert(id.clone());
+        }
+        if is_asked || self.orders.objects_with_intents.remove(id) {
             (self.orders.stale, self.orders.intents_changed) = (true, true);
-        } else if self.orders.objects_with_intents.remove(id) {
-            (self.orders.stale, self.orders.intents_changed) = (true, true);
+            self.wake_unused_claims();
         }
     }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{World, config, desired, reading, workload};
+use super::restart;
+use super::world::{FIRST, World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, ObjectId};
@@ -213,4 +214,65 @@ fn a_rollback_waits_for_no_newer_content_of_what_it_needs() {
     read(&mut harness, "r3", &[plain(&env, 3)]);
     harness.settle();
     assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
+}
+
+#[test]
+fn a_failed_workload_that_nobody_wants_any_more_and_that_stays_holds_no_slot() {
+    let (api, web) = (workload("api"), workload("web"));
+    let mut harness = failed(&[plain(&api, 1), plain(&web, 1)], &[plain(&web, 2)]);
+    harness.engine.sources[FIRST].declared.prune = PrunePolicy::Off;
+    read(&mut harness, "r3", &[plain(&api, 3), (web.name().to_owned(), None)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &web]), [3, 2], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.ledger.claims.is_empty());
+}
+
+#[test]
+fn a_workload_whose_bad_data_cannot_be_taken_back_holds_no_slot() {
+    let mut harness = restart::at_rest(1);
+    let bad = restart::foreseen(&harness, &[("env", Some(restart::env(2)))], 1);
+    restart::spoil(&mut harness, &restart::web(1, &["tls"]), bad);
+    harness.read(reading("r2", &[("env", Some(restart::env(2)))]));
+    settle_refusing(&mut harness, &config("env"), restart::env(1).hash);
+    assert_eq!(contents(&harness, [&config("env")]), [2], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.ledger.claims.is_empty());
+}
+
+// The event that it is gone came before the answer to its write.
+#[test]
+fn a_workload_that_is_deleted_while_it_is_written_and_is_wanted_no_more_holds_no_slot() {
+    let (mut harness, [a, b], action) = super::wakes::restarting();
+    let answer = harness.world.perform(&a, &action);
+    harness.deliver(usize::MAX);
+    harness.world.tick();
+    harness.world.things.remove(&a);
+    harness.world.announce(&a);
+    harness.deliver(usize::MAX);
+    read(&mut harness, "r3", &[(a.name().to_owned(), None)]);
+    harness.engine.record_result(&a, &action, answer, harness.now);
+    harness.settle();
+    assert_eq!(contents(&harness, [&a, &b]), [0, 2], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_claimed_workload_whose_configuration_waits_for_what_is_refused_holds_no_slot() {
+    let (api, env, mid, web) = (workload("api"), config("env"), config("mid"), workload("web"));
+    let needing = |id: &ObjectId, content: u32, need: &ObjectId| {
+        with(id, content, |wanted| wanted.needs = [need.clone()].into())
+    };
+    let files = |content| [plain(&env, content), needing(&mid, content, &env), needing(&web, content, &mid)];
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &[&files(1)[..], &[plain(&api, 1)]].concat());
+    harness.settle();
+    read(&mut harness, "r2", &files(2));
+    settle_refusing(&mut harness, &env, desired(&env, 2, "").hash);
+    assert_eq!(contents(&harness, [&env, &mid, &web]), [1, 1, 1], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    read(&mut harness, "r3", &[plain(&api, 3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
 }
