@@ -26,9 +26,12 @@ use crate::object::{ContentHash, Gvk, ObjectId};
 const MAX_BLOCKER_CHAIN: usize = 8;
 
 impl DesiredObject {
-    /// Returns whether it cannot be made without another object: it names it, or is in it.
+    /// Returns whether it cannot be made without another object: it names it, or is in it. Or its
+    /// pods are started with the data of that, also where they may be missing.
     pub(in crate::engine) fn has_need(&self, need: &ObjectId) -> bool {
-        self.needs.contains(need) || (need.is("", "Namespace") && self.id.namespace() == Some(need.name()))
+        self.needs.contains(need)
+            || self.restart_references().is_some_and(|used| used.contains(need))
+            || (need.is("", "Namespace") && self.id.namespace() == Some(need.name()))
     }
 }
 
@@ -218,8 +221,9 @@ impl Engine {
             && self.entry(id).is_some_and(|entry| is_unwritten(entry) && entry.api_refusal.is_none())
     }
 
-    /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
-    /// Of an earlier wave that one and its need would wait for each other for ever.
+    /// Returns the wave in which an object comes: its own, or that of an object which waits for it, or
+    /// is of the kind that it defines. Of an earlier wave that one and its need would wait for each
+    /// other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
         let waiting =
             self.objects.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
@@ -231,7 +235,13 @@ impl Engine {
                 None => waiter.wave,
             })
         });
-        waves.fold(desired.wave, i32::min)
+        let defined = desired.defines.as_deref();
+        let is_of_defined_kind = |ids: &BTreeSet<ObjectId>| {
+            defined.is_some_and(|kind| ids.iter().any(|id| id.group_kind() == *kind))
+        };
+        let mut unfinished = self.sources[source].waves.range(..desired.wave);
+        let of_kind = unfinished.find(|(_, ids)| is_of_defined_kind(ids)).map(|(wave, _)| *wave);
+        waves.chain(of_kind).fold(desired.wave, i32::min)
     }
 
     /// Returns whether an object waits for an earlier wave, and comes with one that needs it.
@@ -383,15 +393,15 @@ pub(in crate::engine) fn health_words(live: &LiveObject) -> String {
 }
 
 impl Engine {
-    /// Returns whether a workload comes after a Service, or waits for something that does, so that
-    /// the Service cannot wait for it.
-    fn is_after(&self, workload: &DesiredObject, service: &DesiredObject) -> bool {
+    /// Returns whether an object comes after another one, or waits for something that does, so that
+    /// the other one cannot wait for it.
+    fn is_after(&self, later: &DesiredObject, earlier: &DesiredObject) -> bool {
         let is_behind = |object: &DesiredObject| {
-            object.wave > service.wave
-                || object.needs.contains(&service.id)
-                || object.depends_on.contains(&service.id)
+            object.wave > earlier.wave
+                || object.needs.contains(&earlier.id)
+                || object.depends_on.contains(&earlier.id)
         };
-        let (mut seen, mut open) = (BTreeSet::new(), vec![workload]);
+        let (mut seen, mut open) = (BTreeSet::new(), vec![later]);
         while let Some(object) = open.pop() {
             if is_behind(object) {
                 return true;
@@ -453,7 +463,8 @@ impl Engine {
         if soaks { because(DependencyState::Soaking) } else { None }
     }
 
-    /// Returns whether a Service waits to be switched to a workload.
+    /// Returns whether a Service waits to be switched to a workload, and not for the end of its
+    /// rollout.
     pub(in crate::engine) fn is_awaiting_service_switch(&self, id: &ObjectId) -> bool {
         let Some((source, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
@@ -474,7 +485,7 @@ impl Engine {
                     service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, own_namespace));
                 selected
                     && self.is_switch(service)
-                    && !service.needs.contains(id)
+                    && !self.is_after(service, desired)
                     && !self.is_after(desired, service)
             })
         })

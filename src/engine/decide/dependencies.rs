@@ -131,7 +131,7 @@ impl Engine {
     /// Asks those again that have a claim and wait for what is released with them: something that it
     /// waits for may be withheld by now.
     pub(in crate::engine) fn wake_unused_claims(&mut self) {
-        self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().cloned());
+        self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().iter().cloned());
     }
 
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.

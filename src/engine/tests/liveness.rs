@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::harness::Harness;
 use super::restart;
-use super::world::{FIRST, World, config, desired, reading, workload};
+use super::safety;
+use super::world::{FIRST, SET, World, WorldObject, config, desired, id, reading, start_time, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
-use crate::object::{ContentHash, ObjectId};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The name of a file, and its object.
 type ManifestFile = (String, Option<SharedDesiredObject>);
@@ -275,4 +276,87 @@ fn a_claimed_workload_whose_configuration_waits_for_what_is_refused_holds_no_slo
     read(&mut harness, "r3", &[plain(&api, 3)]);
     harness.settle();
     assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
+}
+
+// The reference is an optional one, so nothing but the restart waits for it.
+#[test]
+fn data_of_a_later_wave_come_in_the_wave_of_the_workload_that_is_restarted_for_them() {
+    let env = |content| {
+        let mut env = (*restart::env(content)).clone();
+        env.wave = 1;
+        SharedDesiredObject::from(env)
+    };
+    let mut web = (*restart::web(1, &["tls"])).clone();
+    web.needs = Box::default();
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &restart::both(env(1), web.into())));
+    restart::show_data(&mut harness, 1);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    harness.settle();
+    assert_eq!(contents(&harness, [&config("env"), &workload("web")]), [1, 1]);
+    harness.world.log.clear();
+    harness.read(reading("r2", &[("env", Some(env(2)))]));
+    harness.settle();
+    assert_eq!(harness.world.log, restart::wrote(&[config("env"), workload("web")]));
+    assert!(harness.world.is_free());
+}
+
+#[test]
+fn a_definition_of_a_later_wave_comes_in_the_wave_of_the_objects_of_its_kind() {
+    let crd = id("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com");
+    let widget = id("example.com", "Widget", "shop", "w");
+    let revision = |name: &str, content: u32| {
+        let mut defining = (*desired(&crd, content, "crd")).clone();
+        (defining.defines, defining.wave) = (Some(Box::new(widget.group_kind())), 1);
+        let wanted = desired(&widget, content, "w");
+        reading(name, &[("crd", Some(defining.into())), ("w", Some(wanted))])
+    };
+    let now = start_time();
+    let check = |engine: &mut Engine, why: &str| {
+        let waits = engine.decide(&widget, now);
+        assert!(waits.reason.is_some(), "{why}: {waits:?}");
+        let decision = engine.decide(&crd, now);
+        assert!(matches!(decision.action, Action::Apply(_)), "{why}: {decision:?}");
+    };
+    // The server does not have the kind yet.
+    let mut engine = safety::engine(&[SET], &[crd.group_kind()]);
+    engine.read(FIRST, revision("r1", 1));
+    engine.record_lookup(&crd, DirectView::Absent);
+    check(&mut engine, "new");
+    let mut engine = safety::engine(&[SET], &[crd.group_kind(), widget.group_kind()]);
+    engine.read(FIRST, revision("r1", 1));
+    for (rv, shown) in [(1, &crd), (2, &widget)] {
+        let thing = WorldObject::settled(desired(shown, 1, "").hash, "r1", rv);
+        engine.observe_object(shown, World::live(shown, &thing));
+    }
+    engine.read(FIRST, revision("r2", 2));
+    check(&mut engine, "changed");
+}
+
+// Its content cannot be read any more, and is there: nothing is written that others would see.
+#[test]
+fn whoever_waits_for_a_rollback_is_asked_again_where_nothing_is_to_be_written_for_it() {
+    let (a, b) = (config("a"), config("b"));
+    let needing = |content| with(&b, content, |wanted| wanted.needs = [config("a")].into());
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &[plain(&a, 1), needing(1)]);
+    harness.settle();
+    read(&mut harness, "r2", &[plain(&a, 2), needing(2)]);
+    let good = ContentRef { hash: desired(&a, 1, "").hash, revision: Revision::new("r1") };
+    let (content, rollback_target) = (Some(desired(&a, 2, "").hash), RollbackTarget::Content(good));
+    let member = UnitMember { content, rollback_target, restarted: None };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r2"),
+        members: [(a.clone(), member)].into(),
+    };
+    let rejections = vec![Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() }];
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { rejections, ..known });
+    let waits = harness.decide(&b);
+    assert_eq!(waits.reason, Some(Reason::Needs(a.clone(), DependencyState::RollingBack)), "{waits:?}");
+    harness.engine.take_dirty();
+    harness.history.clear();
+    harness.settle();
+    assert_eq!(contents(&harness, [&a, &b]), [1, 2], "{:?}", harness.world.log);
 }
