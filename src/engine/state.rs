@@ -343,6 +343,11 @@ impl Engine {
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
+                if known.failed_jobs.contains(id) {
+                    inventory.failed_jobs.insert(id.clone());
+                } else {
+                    inventory.failed_jobs.remove(id);
+                }
             }
         }
         let known = self.sources[source].inventory.as_ref();

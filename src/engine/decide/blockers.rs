@@ -267,6 +267,7 @@ impl Engine {
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
+                    None if self.has_succeeded(need, entry) => None,
                     None => needs(DependencyState::Missing),
                     Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
                         needs(DependencyState::RollingBack)

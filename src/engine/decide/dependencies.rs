@@ -43,6 +43,7 @@ impl Engine {
                 let health = DependencyState::Unhealthy(health_words(live).into());
                 Some(Reason::Needs(before.clone(), health))
             }
+            None if self.entry(before).is_some_and(|entry| self.has_succeeded(before, entry)) => None,
             None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), DependencyState::Missing)),
             None => Some(Reason::Needs(before.clone(), DependencyState::Unnamed)),
         }

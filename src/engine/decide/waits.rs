@@ -111,7 +111,8 @@ impl Engine {
         if self.is_entry_left_alone(id, entry) {
             return None;
         }
-        if is_content_pending(entry) {
+        // After a start nothing else shows that a Job is over.
+        if is_content_pending(entry) && !self.has_succeeded(id, entry) {
             return Some(ChangeMilestone::Changed);
         }
         if self.restart_stamp(id).is_some() {

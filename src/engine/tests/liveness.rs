@@ -360,3 +360,47 @@ fn whoever_waits_for_a_rollback_is_asked_again_where_nothing_is_to_be_written_fo
     harness.settle();
     assert_eq!(contents(&harness, [&a, &b]), [1, 2], "{:?}", harness.world.log);
 }
+
+#[test]
+fn a_job_that_has_succeeded_and_is_gone_holds_up_nobody() {
+    let (job, post) = (id("batch", "Job", "shop", "migrate"), config("post"));
+    let waiting = |order: &str, content: u32| {
+        let mut later = (*desired(&post, content, "post")).clone();
+        match order {
+            "wave" => later.wave = 1,
+            _ => later.depends_on = [job.clone()].into(),
+        }
+        let mut wanted = (*desired(&job, 1, "migrate")).clone();
+        wanted.traits.lifetime = ObjectLifetime::AfterFinish;
+        [("migrate", Some(wanted.into())), ("post", Some(later.into()))]
+    };
+    let now = start_time();
+    let check = |status: HealthStatus, is_restarted: bool, order: &str, expected: bool| {
+        let start = || safety::engine(&[SET], &[job.group_kind(), post.group_kind()]);
+        let shown =
+            |id: &ObjectId, rv| World::live(id, &WorldObject::settled(desired(id, 1, "").hash, "r1", rv));
+        let mut engine = start();
+        engine.read(FIRST, reading("r1", &waiting(order, 1)));
+        engine.observe_object(&post, shown(&post, 1));
+        let health = Health::new(status, "");
+        engine.observe_object(&job, LiveObject { finished: true, health, ..shown(&job, 2) });
+        engine.observe_absence(&job);
+        if is_restarted {
+            let inventory = engine.source(FIRST).inventory.clone().unwrap();
+            engine = start();
+            engine.set_inventory(FIRST, inventory);
+            engine.observe_object(&post, shown(&post, 1));
+        }
+        engine.read(FIRST, reading("r2", &waiting(order, 2)));
+        engine.record_lookup(&job, DirectView::Absent);
+        engine.decide(&job, now);
+        let decision = engine.decide(&post, now);
+        let is_written = matches!(decision.action, Action::Apply(_));
+        assert_eq!(is_written, expected, "{status:?} {is_restarted} {order}: {decision:?}");
+    };
+    for is_restarted in [false, true] {
+        check(HealthStatus::Current, is_restarted, "annotation", true);
+        check(HealthStatus::Current, is_restarted, "wave", true);
+        check(HealthStatus::Failed, is_restarted, "annotation", false);
+    }
+}
