@@ -352,6 +352,7 @@ impl Engine {
         }
         let known = self.sources[source].inventory.as_ref();
         if known != Some(&inventory) {
+            let has_same_rejections = known.is_some_and(|known| known.rejections == inventory.rejections);
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
                 self.rollouts.units.forget(source);
@@ -361,6 +362,9 @@ impl Engine {
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
+            if !has_same_rejections {
+                self.find_cycles();
+            }
             self.retry_forgotten_rejections(source);
             self.sources[source].prunes.mark_stale();
             self.wake_topic(&WaitTopic::Inventory(source));

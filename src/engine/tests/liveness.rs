@@ -124,6 +124,7 @@ fn settle_refusing(harness: &mut Harness, id: &ObjectId, content: ContentHash) {
             if is_refused && marked == *id {
                 let why = WriteFailure::Refused("no".into(), RefusalRule::Other, None);
                 let result = ActionResult::Failed(why);
+                harness.engine.note_dispatch(id, &decision.action);
                 harness.engine.record_result(id, &decision.action, result, harness.now);
             } else {
                 drop(harness.act(&marked, decision));
@@ -372,7 +373,7 @@ fn a_job_that_has_succeeded_and_is_gone_holds_up_nobody() {
         }
         let mut wanted = (*desired(&job, 1, "migrate")).clone();
         wanted.traits.lifetime = ObjectLifetime::AfterFinish;
-        [("migrate", Some(wanted.into())), ("post", Some(later.into()))]
+        [("migrate", wanted), ("post", later)].map(|(file, one)| (file, Some(SharedDesiredObject::from(one))))
     };
     let now = start_time();
     let check = |status: HealthStatus, is_restarted: bool, order: &str, expected: bool| {
@@ -403,4 +404,32 @@ fn a_job_that_has_succeeded_and_is_gone_holds_up_nobody() {
         check(HealthStatus::Current, is_restarted, "wave", true);
         check(HealthStatus::Failed, is_restarted, "annotation", false);
     }
+}
+
+#[test]
+fn a_failed_workload_whose_newer_content_is_refused_holds_no_slot() {
+    let (api, web) = (workload("api"), workload("web"));
+    let mut harness = failed(&[plain(&api, 1), plain(&web, 1)], &[plain(&web, 2)]);
+    read(&mut harness, "r3", &[plain(&api, 3), plain(&web, 3)]);
+    settle_refusing(&mut harness, &web, desired(&web, 3, "").hash);
+    assert_eq!(contents(&harness, [&api, &web]), [3, 2], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+}
+
+// Neither of the contents that they go back to depends on the other.
+#[test]
+fn objects_that_wait_for_each_other_go_back_when_a_person_aborts_them() {
+    let (pre, web) = (config("pre"), workload("web"));
+    let mut harness = failed(&[plain(&pre, 1), plain(&web, 1)], &[plain(&web, 2)]);
+    let after =
+        |id: &ObjectId, before: &ObjectId| with(id, 3, |one| one.depends_on = [before.clone()].into());
+    read(&mut harness, "r3", &[after(&pre, &web), after(&web, &pre)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&pre, &web]), [1, 2], "{:?}", harness.world.log);
+    super::orders::order(&mut harness, &web, "1-a abort");
+    assert_eq!(contents(&harness, [&pre, &web]), [1, 1], "{:?}", harness.world.log);
+    // They are asked for as before once a person retries.
+    super::orders::order(&mut harness, &web, "2-b retry");
+    let reason = harness.decide(&web).reason.map(|reason| reason.to_string()).unwrap_or_default();
+    assert!(reason.contains("dependency cycle"), "{reason}");
 }

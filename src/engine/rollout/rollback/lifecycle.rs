@@ -150,7 +150,10 @@ impl Engine {
             for rejection in found {
                 match self.readiness_of(&rejection) {
                     RollbackReadiness::Waiting => {}
-                    RollbackReadiness::Ready => self.begin_rollback(source, &rejection),
+                    RollbackReadiness::Ready => {
+                        self.begin_rollback(source, &rejection);
+                        self.find_cycles();
+                    }
                     RollbackReadiness::Impossible(why) => self.quarantine_instead(source, rejection, &why),
                 }
             }
