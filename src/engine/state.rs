@@ -397,6 +397,7 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
+            self.blockers.forget_refusal(id);
             let is_shown = self.objects.informer_objects.contains_key(id);
             if !is_shown {
                 self.track_rollout(id);

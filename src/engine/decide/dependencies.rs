@@ -118,7 +118,8 @@ impl Engine {
         let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {
             let Some(entry) = self.entry(id).filter(|_| seen.insert(id)) else { continue };
-            if self.is_paused_by_person(id) || entry.api_refusal.is_some() {
+            let is_refused = entry.api_refusal.is_some() || self.blockers.is_refused(id);
+            if is_refused || self.is_paused_by_person(id) {
                 return true;
             }
             if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {

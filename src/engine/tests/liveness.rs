@@ -433,3 +433,24 @@ fn objects_that_wait_for_each_other_go_back_when_a_person_aborts_them() {
     let reason = harness.decide(&web).reason.map(|reason| reason.to_string()).unwrap_or_default();
     assert!(reason.contains("dependency cycle"), "{reason}");
 }
+
+#[test]
+fn a_claimed_workload_that_needs_an_object_of_somebody_else_holds_no_slot() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &[plain(&api, 1), plain(&web, 1)]);
+    harness.settle();
+    let rv = harness.world.tick();
+    let theirs = WorldObject::settled(desired(&env, 1, "").hash, "r1", rv);
+    let theirs = WorldObject { foreign: true, labelled: false, release: None, ..theirs };
+    harness.world.things.insert(env.clone(), theirs);
+    let using = with(&web, 2, |wanted| wanted.needs = [config("env")].into());
+    read(&mut harness, "r2", &[plain(&env, 2), using]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&env, &web]), [0, 1], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    assert!(harness.world.ledger.claims.is_empty());
+    read(&mut harness, "r3", &[plain(&api, 3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
+}

@@ -302,16 +302,11 @@ impl Engine {
         let is_waiting = match &decision.reason {
             Some(Reason::OnHold(_) | Reason::LeftAlone(_) | Reason::OptedOut(_)) => true,
             Some(Reason::Needs(need, _)) if goes_back => self.is_paused_by_person(need),
-            Some(
-                Reason::Needs(..)
-                | Reason::Wave(..)
-                | Reason::UnitWorkload(_)
-                | Reason::Paused(..)
-                | Reason::Refused(..)
-                | Reason::Unusable(_)
-                | Reason::Oversized(..),
-            ) => !goes_back,
-            _ => false,
+            Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
+                !goes_back
+            }
+            Some(reason) => reason.is_refusal() && !goes_back,
+            None => false,
         };
         let rollout = self.rollouts.in_flight.get_mut(id).filter(|_| is_waiting);
         let failed = rollout.filter(|one| one.failed.is_some() && one.slot == BudgetSlot::Taken);
