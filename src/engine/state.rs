@@ -282,6 +282,7 @@ impl Engine {
         let Some(entry) = self.objects.entries.get(id) else { return };
         if entry.targets != before {
             self.blockers.forget_denials(id);
+            self.blockers.forget_refusal(id);
             self.prove_wanted(id);
             let Some(entry) = self.objects.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.objects.informer_objects.get(id), entry.min_resource_version) {

@@ -34,10 +34,12 @@ impl Engine {
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
-        if !decision.reason.as_ref().is_some_and(Reason::is_refusal) {
+        if decision.reason.as_ref().is_some_and(Reason::is_refusal) {
+            if self.blockers.record_refusal(id) {
+                self.wake_unused_claims();
+            }
+        } else {
             self.blockers.forget_refusal(id);
-        } else if self.blockers.record_refusal(id) {
-            self.wake_unused_claims();
         }
         self.note_blocker(id, decision);
         self.wake_dependents(id);

@@ -306,6 +306,7 @@ impl Engine {
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
+        self.blockers.forget_refusal(id);
         self.objects.wakes.mark(id.clone());
         // Others wait until it goes back, also where its target stays the same.
         self.wake_topic(&WaitTopic::Object(id.clone()));
