@@ -485,6 +485,7 @@ impl Engine {
                 let selected =
                     service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, own_namespace));
                 selected
+                    && !self.is_left_alone(member)
                     && self.is_switch(service)
                     && !self.is_after(service, desired)
                     && !self.is_after(desired, service)

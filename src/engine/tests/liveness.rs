@@ -63,6 +63,14 @@ fn failed(first: &[ManifestFile], second: &[ManifestFile]) -> Harness {
     harness
 }
 
+/// Has an object left alone, as somebody else.
+fn opt_out(harness: &mut Harness, id: &ObjectId) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
+    (thing.asks, thing.rv) = (ReconcilePolicy::Disabled, rv);
+    harness.world.announce(id);
+}
+
 #[test]
 fn a_failed_workload_leaves_its_slot_to_what_its_newer_content_waits_for() {
     let (api, web) = (workload("api"), workload("web"));
@@ -94,17 +102,18 @@ fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
         super::orders::asks(harness, id, None, Some(until));
     };
     let pause: Change = |harness, id| super::orders::asks(harness, id, Some("1-a"), None);
-    let opt_out: Change = |harness, id| {
-        harness.world.things.get_mut(id).unwrap().asks = ReconcilePolicy::Disabled;
-        let rv = harness.world.tick();
-        harness.world.things.get_mut(id).unwrap().rv = rv;
-        harness.world.announce(id);
+    // Somebody deletes it, and it has a finalizer.
+    let delete: Change = |harness, id| {
+        let live = World::live(id, &harness.world.things[id]);
+        let rv = ResourceVersion(harness.world.tick());
+        harness.engine.observe_object(id, LiveObject { rv, deleting: true, ..live });
     };
     // A pause lets a rollback go on.
     check(pause, true);
     for is_replaced in [false, true] {
         check(hold, is_replaced);
         check(opt_out, is_replaced);
+        check(delete, is_replaced);
     }
 }
 
@@ -453,4 +462,25 @@ fn a_claimed_workload_that_needs_an_object_of_somebody_else_holds_no_slot() {
     read(&mut harness, "r3", &[plain(&api, 3)]);
     harness.settle();
     assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
+}
+
+#[test]
+fn what_waits_for_a_workload_to_begin_goes_on_where_that_is_to_be_left_alone() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let files = |content| [plain(&api, content), plain(&env, content), using(content)];
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &files(1));
+    harness.settle();
+    read(&mut harness, "r2", &files(2));
+    for id in [&api, &env, &web, &env] {
+        harness.step(id);
+    }
+    assert_eq!(contents(&harness, [&api, &env, &web]), [2, 1, 1], "{:?}", harness.world.log);
+    let waits = harness.decide(&env).reason;
+    assert_eq!(waits, Some(Reason::UnitWorkload(web.clone())));
+    opt_out(&mut harness, &web);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &env, &web]), [2, 2, 1], "{:?}", harness.world.log);
+    assert!(harness.world.is_free());
 }

@@ -148,6 +148,18 @@ fn a_service_that_comes_after_its_workload_is_switched_when_the_rollout_has_ende
     }
 }
 
+#[test]
+fn a_rollout_does_not_wait_for_a_service_that_is_to_be_left_alone() {
+    let mut harness = rolled_out();
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&service()).unwrap();
+    (thing.asks, thing.rv) = (ReconcilePolicy::Disabled, rv);
+    harness.world.announce(&service());
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (false, false));
+}
+
 // The daemon had published its queue, or read the ledger for another reason. Nobody asked again,
 // and neither the workload was made nor the Service switched.
 #[test]

@@ -300,7 +300,15 @@ impl Engine {
     pub(in crate::engine) fn give_back_failed_slot(&mut self, id: &ObjectId, decision: &Decision) {
         let goes_back = self.entry(id).is_some_and(|entry| entry.rejection.is_some());
         let is_waiting = match &decision.reason {
-            Some(Reason::OnHold(_) | Reason::LeftAlone(_) | Reason::OptedOut(_)) => true,
+            Some(
+                Reason::OnHold(_)
+                | Reason::LeftAlone(_)
+                | Reason::OptedOut(_)
+                | Reason::Observed
+                | Reason::Owned(_)
+                | Reason::NotAdopted
+                | Reason::Terminating,
+            ) => true,
             Some(Reason::Needs(need, _)) if goes_back => self.is_paused_by_person(need),
             Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
                 !goes_back
