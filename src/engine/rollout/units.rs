@@ -279,7 +279,7 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        // A rollback waits for nobody: its workload comes after it.
+        // A rollback waits for no claim: its workload comes after it.
         if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
@@ -298,6 +298,13 @@ impl Engine {
             return Some(Reason::Reading(unseen));
         }
         let first = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
+        if !self.is_lead_workload_restarted(source, &first) && !self.is_differing_lead(source, &first) {
+            // Nothing of it is recorded any more. Another one leads what is left, or none.
+            self.clear_memo();
+            self.rollouts.units.forget(source);
+            self.find_units(source);
+            return self.unit_release_blocker(source, desired);
+        }
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -311,6 +318,11 @@ impl Engine {
         }
         // It asks for itself.
         (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(first))
+    }
+
+    /// Returns whether a source asks for another content of a lead workload, or for its restart.
+    fn is_differing_lead(&self, source: SourceId, workload: &ObjectId) -> bool {
+        self.entry(workload).is_some_and(|entry| self.is_differing(source, workload, entry))
     }
 
     /// Returns whether a workload cannot begin to roll before something that is released together
