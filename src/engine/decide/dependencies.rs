@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::engine::decide::blockers::{health_words, is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{DependencyState, DesiredObject, Reason, WaitTopic, is_workload};
+use crate::engine::{DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
+use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
 impl Engine {
@@ -112,8 +113,8 @@ impl Engine {
         None
     }
 
-    /// Returns whether a person or the server keeps an object, or something still to be changed that
-    /// it waits for, from being changed.
+    /// Returns whether a person, the server or a failed dependency keeps an object, or something still
+    /// to be changed that it waits for, from being changed.
     pub(in crate::engine) fn is_withheld(&self, id: &ObjectId) -> bool {
         let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {
@@ -123,11 +124,20 @@ impl Engine {
                 return true;
             }
             if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before)) {
+                    return true;
+                }
                 let before = desired.needs.iter().chain(&desired.depends_on);
                 open.extend(before.filter(|id| self.entry(id).is_some_and(is_content_pending)));
             }
         }
         false
+    }
+
+    /// Returns whether an object that is no workload has failed, as a Job: nothing goes back for it.
+    fn has_failed_for_good(&self, id: &ObjectId) -> bool {
+        let is_failed = |live: &LiveObject| live.health.status == HealthStatus::Failed;
+        !is_workload(id) && self.live_object(id).is_some_and(is_failed)
     }
 
     /// Asks those again that have a claim and wait for what is released with them: something that it

@@ -7,7 +7,7 @@ use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{ChangeMilestone, LiveObject, Reason};
+use crate::engine::{ChangeMilestone, DependencyState, LiveObject, Reason};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -33,6 +33,10 @@ impl Engine {
             (&decision.reason, self.objects.wakes.topic_of(id))
         {
             self.sources[*source].wave_blockers.insert(before.clone());
+        }
+        if matches!(&decision.reason, Some(Reason::Needs(_, DependencyState::Unhealthy(_)))) {
+            // It may have failed, and then keeps a slot from nobody.
+            self.wake_unused_claims();
         }
         if decision.reason.as_ref().is_some_and(Reason::is_refusal) {
             if self.blockers.record_refusal(id) {

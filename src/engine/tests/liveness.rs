@@ -484,3 +484,24 @@ fn what_waits_for_a_workload_to_begin_goes_on_where_that_is_to_be_left_alone() {
     assert_eq!(contents(&harness, [&api, &env, &web]), [2, 2, 1], "{:?}", harness.world.log);
     assert!(harness.world.is_free());
 }
+
+#[test]
+fn a_claimed_workload_whose_configuration_waits_for_what_has_failed_holds_no_slot() {
+    let (api, env, pre, web) = (workload("api"), config("env"), config("pre"), workload("web"));
+    let after = |content| with(&env, content, |wanted| wanted.depends_on = [config("pre")].into());
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &[plain(&api, 1), plain(&pre, 1), after(1), using(1)]);
+    harness.settle();
+    read(&mut harness, "r2", &[after(2), using(2)]);
+    let live = World::live(&pre, &harness.world.things[&pre]);
+    let (rv, health) =
+        (ResourceVersion(harness.world.tick()), Health::new(HealthStatus::Failed, "it failed"));
+    harness.engine.observe_object(&pre, LiveObject { rv, health, ..live });
+    harness.settle();
+    assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    read(&mut harness, "r3", &[plain(&api, 3)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
+}
