@@ -16,6 +16,7 @@ pub(in crate::engine) struct StandingBlockers {
     /// Objects that wait for themselves, each with the reason in words.
     pub(in crate::engine) cycles: BTreeMap<ObjectId, Arc<str>>,
     /// Objects that stay as they are until a person changes something, by their last decision.
+    /// Those whose content was rejected are not among them.
     refused: BTreeSet<ObjectId>,
     /// Objects that an account may not write, by account, kind and namespace.
     denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
