@@ -282,6 +282,7 @@ impl Engine {
         let Some(entry) = self.objects.entries.get(id) else { return };
         if entry.targets != before {
             self.blockers.forget_denials(id);
+            self.blockers.forget_refusal(id);
             self.prove_wanted(id);
             let Some(entry) = self.objects.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.objects.informer_objects.get(id), entry.min_resource_version) {
@@ -343,10 +344,16 @@ impl Engine {
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
+                if known.failed_jobs.contains(id) {
+                    inventory.failed_jobs.insert(id.clone());
+                } else {
+                    inventory.failed_jobs.remove(id);
+                }
             }
         }
         let known = self.sources[source].inventory.as_ref();
         if known != Some(&inventory) {
+            let has_same_rejections = known.is_some_and(|known| known.rejections == inventory.rejections);
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
                 self.rollouts.units.forget(source);
@@ -356,6 +363,9 @@ impl Engine {
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
+            if !has_same_rejections {
+                self.find_cycles();
+            }
             self.retry_forgotten_rejections(source);
             self.sources[source].prunes.mark_stale();
             self.wake_topic(&WaitTopic::Inventory(source));
@@ -388,8 +398,13 @@ impl Engine {
             self.clear_memo();
             self.objects.entries.remove(id);
             self.forget_blocker(id);
+            self.blockers.forget_refusal(id);
+            let is_shown = self.objects.informer_objects.contains_key(id);
+            if !is_shown {
+                self.track_rollout(id);
+            }
             self.rollouts.interrupted.forget(id);
-            if !self.objects.informer_objects.contains_key(id) {
+            if !is_shown {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.objects.unwanted().contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a

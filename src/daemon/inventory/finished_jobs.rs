@@ -1,12 +1,15 @@
 //! The lines about Jobs that have ended in an inventory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{ObjectLifetime, SourceId, View};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 pub(in crate::daemon) const FINISHED_JOBS_KEY: &str = "finished-jobs";
+
+/// The word at the end of the line of a Job that has failed.
+const FAILED_WORD: &str = "failed";
 
 /// The most bytes about Jobs that have ended.
 pub(super) const MAX_FINISHED_BYTES: usize = 200_000;
@@ -16,7 +19,13 @@ pub(super) fn parse_finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
     text.lines().filter_map(parse_finished_job).collect()
 }
 
-/// Reads one line: `Job.batch shop/migrate <hash>`.
+/// Reads which of the Jobs that have ended have failed.
+pub(super) fn parse_failed(text: &str) -> BTreeSet<ObjectId> {
+    let failed = text.lines().filter(|line| line.split(' ').nth(3) == Some(FAILED_WORD));
+    failed.filter_map(parse_finished_job).map(|(id, _)| id).collect()
+}
+
+/// Reads one line: `Job.batch shop/migrate <hash>`, and ` failed` after it for one that has failed.
 pub(in crate::daemon) fn parse_finished_job(line: &str) -> Option<(ObjectId, ContentHash)> {
     let mut words = line.split(' ');
     let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
@@ -25,9 +34,13 @@ pub(in crate::daemon) fn parse_finished_job(line: &str) -> Option<(ObjectId, Con
 }
 
 /// Returns the lines about Jobs that have ended, as many as have room.
-pub(super) fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
+pub(super) fn finished_text(
+    finished: &BTreeMap<ObjectId, ContentHash>,
+    failed: &BTreeSet<ObjectId>,
+) -> String {
     let line = |(id, hash): (&ObjectId, &ContentHash)| {
-        format!("{} {}/{} {hash}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
+        let end = if failed.contains(id) { format!(" {FAILED_WORD}") } else { String::new() };
+        format!("{} {}/{} {hash}{end}\n", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
     };
     let mut text = String::new();
     // One that is left out may run again once it is gone: a source that can write nothing does
@@ -70,4 +83,19 @@ pub(super) fn ended_jobs(
         }
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_has_failed_is_recorded_as_such() {
+        let line = format!("Job.batch shop/migrate {}", "0".repeat(32));
+        for (text, failed) in [(format!("{line}\n"), 0), (format!("{line} failed\n"), 1)] {
+            assert_eq!(parse_failed(&text).len(), failed, "{text}");
+            assert_eq!(parse_finished(&text).len(), 1, "{text}");
+            assert_eq!(finished_text(&parse_finished(&text), &parse_failed(&text)), text);
+        }
+    }
 }

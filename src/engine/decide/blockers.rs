@@ -26,9 +26,12 @@ use crate::object::{ContentHash, Gvk, ObjectId};
 const MAX_BLOCKER_CHAIN: usize = 8;
 
 impl DesiredObject {
-    /// Returns whether it cannot be made without another object: it names it, or is in it.
+    /// Returns whether it cannot be made without another object: it names it, or is in it. Or its
+    /// pods are started with the data of that, also where they may be missing.
     pub(in crate::engine) fn has_need(&self, need: &ObjectId) -> bool {
-        self.needs.contains(need) || (need.is("", "Namespace") && self.id.namespace() == Some(need.name()))
+        self.needs.contains(need)
+            || self.restart_references().is_some_and(|used| used.contains(need))
+            || (need.is("", "Namespace") && self.id.namespace() == Some(need.name()))
     }
 }
 
@@ -166,10 +169,14 @@ impl Engine {
         let needs = if is_there { &[][..] } else { &*desired.needs };
         // The last one, as most are made in their order: whoever waits is asked again when the named
         // one is done.
-        let mut needs = needs.iter().rev().filter(|need| !is_released_with(need));
+        let goes_without =
+            |need: &ObjectId| self.is_left_behind(&desired.id, need) && self.live_object(need).is_some();
+        let mut needs = needs.iter().rev().filter(|need| !is_released_with(need) && !goes_without(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
-        let after =
-            || desired.depends_on.iter().find_map(|before| self.dependency_wait(source, desired, before));
+        let after = || {
+            let mut all = desired.depends_on.iter();
+            all.find_map(|before| self.dependency_wait(source, desired, before))
+        };
         let before_needs = || self.needed_dependency_wait(source, desired);
         let crd = || self.definition_blocker(source, desired);
         let wave = || {
@@ -188,23 +195,35 @@ impl Engine {
 
     /// Returns the earlier wave that an object waits for which comes in this wave.
     ///
-    /// A rollback waits for no rejection: the one that it goes back by stays in force.
+    /// A rollback waits for no rejection: the one that it goes back by stays in force. Nor does it
+    /// wait for a workload or a newer change, which may wait for the slot of the failed workload.
     fn wave_blocker(&self, source: SourceId, id: &ObjectId, wave: i32) -> Option<Reason> {
-        let mut earlier = self.sources[source].waves.range(..wave).filter(|(_, ids)| !ids.is_empty());
+        let goes_back = self.has_rollback_target(id);
+        let mut earlier = self.sources[source].waves.range(..wave);
         let unfinished = earlier.find_map(|(wave, ids)| {
             // The last one, as all are made in their order: whoever waits is asked again when the
             // named one is done.
-            ids.last().map(|id| Reason::Wave(*wave, id.clone()))
+            let last = ids.iter().rev().find(|other| !goes_back || self.is_returning_data(other))?;
+            Some(Reason::Wave(*wave, last.clone()))
         });
         unfinished.or_else(|| {
-            let (wave, rejected) =
-                self.rejected_before(source, wave).filter(|_| !self.has_rollback_target(id))?;
+            let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;
             Some(Reason::Wave(wave, rejected))
         })
     }
 
-    /// Returns the wave in which an object comes: its own, or that of an object which waits for it.
-    /// Of an earlier wave that one and its need would wait for each other for ever.
+    /// Returns whether the rollback of an object that is no workload is still to be written, and not
+    /// refused.
+    fn is_returning_data(&self, id: &ObjectId) -> bool {
+        let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
+        !is_workload(id)
+            && self.has_rollback_target(id)
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && entry.api_refusal.is_none())
+    }
+
+    /// Returns the wave in which an object comes: its own, or that of an object which waits for it, or
+    /// is of the kind that it defines. Of an earlier wave that one and its need would wait for each
+    /// other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
         let waiting =
             self.objects.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();
@@ -216,7 +235,13 @@ impl Engine {
                 None => waiter.wave,
             })
         });
-        waves.fold(desired.wave, i32::min)
+        let defined = desired.defines.as_deref();
+        let is_of_defined_kind = |ids: &BTreeSet<ObjectId>| {
+            defined.is_some_and(|kind| ids.iter().any(|id| id.group_kind() == *kind))
+        };
+        let mut unfinished = self.sources[source].waves.range(..desired.wave);
+        let of_kind = unfinished.find(|(_, ids)| is_of_defined_kind(ids)).map(|(wave, _)| *wave);
+        waves.chain(of_kind).fold(desired.wave, i32::min)
     }
 
     /// Returns whether an object waits for an earlier wave, and comes with one that needs it.
@@ -242,6 +267,7 @@ impl Engine {
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
+                    None if self.has_succeeded(need, entry) => None,
                     None => needs(DependencyState::Missing),
                     Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
                         needs(DependencyState::RollingBack)
@@ -360,15 +386,15 @@ pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
 }
 
 impl Engine {
-    /// Returns whether a workload comes after a Service, or waits for something that does, so that
-    /// the Service cannot wait for it.
-    fn is_after(&self, workload: &DesiredObject, service: &DesiredObject) -> bool {
+    /// Returns whether an object comes after another one, or waits for something that does, so that
+    /// the other one cannot wait for it.
+    fn is_after(&self, later: &DesiredObject, earlier: &DesiredObject) -> bool {
         let is_behind = |object: &DesiredObject| {
-            object.wave > service.wave
-                || object.needs.contains(&service.id)
-                || object.depends_on.contains(&service.id)
+            object.wave > earlier.wave
+                || object.needs.contains(&earlier.id)
+                || object.depends_on.contains(&earlier.id)
         };
-        let (mut seen, mut open) = (BTreeSet::new(), vec![workload]);
+        let (mut seen, mut open) = (BTreeSet::new(), vec![later]);
         while let Some(object) = open.pop() {
             if is_behind(object) {
                 return true;
@@ -430,7 +456,8 @@ impl Engine {
         if soaks { because(DependencyState::Soaking) } else { None }
     }
 
-    /// Returns whether a Service waits to be switched to a workload.
+    /// Returns whether a Service waits to be switched to a workload, and not for the end of its
+    /// rollout.
     pub(in crate::engine) fn is_awaiting_service_switch(&self, id: &ObjectId) -> bool {
         let Some((source, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
@@ -450,8 +477,9 @@ impl Engine {
                 let selected =
                     service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, own_namespace));
                 selected
+                    && !self.is_left_alone(member)
                     && self.is_switch(service)
-                    && !service.needs.contains(id)
+                    && !self.is_after(service, desired)
                     && !self.is_after(desired, service)
             })
         })

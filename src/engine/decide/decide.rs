@@ -278,7 +278,8 @@ pub(super) fn decide_absent(
     if input.finished.is_some_and(|hash| desired.has_hash(hash)) {
         return Decision::act(Action::Nothing);
     }
-    let lost = input.entry.accepted.content();
+    // A Job that has ended is not run again while its newer content waits.
+    let lost = input.entry.accepted.content().filter(|accepted| !input.entry.has_ended_with(accepted));
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
     let blocked =
         content_blocker(input, desired, now).or_else(|| input.release_blocker.clone().filter(|_| !repair));

@@ -5,17 +5,26 @@ use std::collections::BTreeSet;
 use crate::engine::decide::blockers::{is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
-use crate::engine::{DependencyState, DesiredObject, Reason, WaitTopic, is_workload};
+use crate::engine::{DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
+use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
 impl Engine {
     /// Returns why an object waits for one that its annotation names.
+    ///
+    /// A rollback waits only until what goes back with it is written. Nobody may ever mend the
+    /// health of that, and a workload may wait for the slot of the one that failed.
     pub(in crate::engine) fn dependency_wait(
         &self,
         source: SourceId,
         desired: &DesiredObject,
         before: &ObjectId,
     ) -> Option<Reason> {
+        if self.has_rollback_target(&desired.id) {
+            let is_refused = self.entry(before).is_some_and(|entry| entry.api_refusal.is_some());
+            let is_awaited = !is_refused && !self.is_left_behind(&desired.id, before);
+            return is_awaited.then(|| self.missing_reference(source, before)).flatten();
+        }
         self.unhealthy_dependency(source, before)
             .or_else(|| self.unfinished_dependency(source, desired, before))
     }
@@ -35,14 +44,23 @@ impl Engine {
                 let state = DependencyState::Unhealthy(live.health.clone());
                 Some(Reason::Needs(before.clone(), state))
             }
+            None if self.entry(before).is_some_and(|entry| self.has_succeeded(before, entry)) => None,
             None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), DependencyState::Missing)),
             None => Some(Reason::Needs(before.clone(), DependencyState::Unnamed)),
         }
     }
 
+    /// Returns whether an object goes back, and another one that it waits for otherwise does not: the
+    /// newer content of that may wait for whatever else.
+    pub(in crate::engine) fn is_left_behind(&self, id: &ObjectId, other: &ObjectId) -> bool {
+        let is_returning = || {
+            let rejection = self.entry(other).and_then(|entry| entry.rejection.as_ref());
+            rejection.is_some_and(|one| one.replacement.is_awaited() || self.has_rollback_target(other))
+        };
+        self.has_rollback_target(id) && !is_returning()
+    }
+
     /// Returns why a healthy dependency does not count: what is healthy of it is its older content.
-    ///
-    /// A rollback waits for no content that is rolled back with it.
     fn unfinished_dependency(
         &self,
         source: SourceId,
@@ -50,7 +68,7 @@ impl Engine {
         before: &ObjectId,
     ) -> Option<Reason> {
         let entry = self.entry(before).filter(|_| self.is_counted_for(source, before))?;
-        if !is_workload(before) || self.has_rollback_target(&desired.id) || self.is_left_alone(before) {
+        if !is_workload(before) || self.is_left_alone(before) {
             return None;
         }
         let needs = |state: DependencyState| Some(Reason::Needs(before.clone(), state));
@@ -93,6 +111,39 @@ impl Engine {
             needs.extend(needed.needs.iter().chain(&needed.depends_on));
         }
         None
+    }
+
+    /// Returns whether a person, the server or a failed dependency keeps an object, or something still
+    /// to be changed that it waits for, from being changed.
+    pub(in crate::engine) fn is_withheld(&self, id: &ObjectId) -> bool {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = open.pop() {
+            let Some(entry) = self.entry(id).filter(|_| seen.insert(id)) else { continue };
+            let is_refused = entry.api_refusal.is_some() || self.blockers.is_refused(id);
+            if is_refused || self.is_paused_by_person(id) {
+                return true;
+            }
+            if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before)) {
+                    return true;
+                }
+                let before = desired.needs.iter().chain(&desired.depends_on);
+                open.extend(before.filter(|id| self.entry(id).is_some_and(is_content_pending)));
+            }
+        }
+        false
+    }
+
+    /// Returns whether an object that is no workload has failed, as a Job: nothing goes back for it.
+    fn has_failed_for_good(&self, id: &ObjectId) -> bool {
+        let is_failed = |live: &LiveObject| live.health.status == HealthStatus::Failed;
+        !is_workload(id) && self.live_object(id).is_some_and(is_failed)
+    }
+
+    /// Asks those again that have a claim and wait for what is released with them: something that it
+    /// waits for may be withheld by now.
+    pub(in crate::engine) fn wake_unused_claims(&mut self) {
+        self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().iter().cloned());
     }
 
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.

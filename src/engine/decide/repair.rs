@@ -132,6 +132,7 @@ pub(super) fn enforce(input: &DecisionInput<'_>, reason: Reason, now: Instant) -
     };
     match input.observation {
         Observation::NotSeen | Observation::Pending(_) => Decision::act(Action::Lookup).with_reason(reason),
+        Observation::Absent if input.entry.has_ended_with(accepted) => Decision::wait(reason),
         Observation::Absent => match content_blocker(input, accepted, now) {
             None => {
                 let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);

@@ -15,6 +15,9 @@ pub(in crate::engine) struct StandingBlockers {
     pub(in crate::engine) mode: DecisionMode,
     /// Objects that wait for themselves, each with the reason in words.
     pub(in crate::engine) cycles: BTreeMap<ObjectId, Arc<str>>,
+    /// Objects that stay as they are until a person changes something, by their last decision.
+    /// Those whose content was rejected are not among them.
+    refused: BTreeSet<ObjectId>,
     /// Objects that an account may not write, by account, kind and namespace.
     denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
     /// The sources that may not write an object that several want.
@@ -22,6 +25,22 @@ pub(in crate::engine) struct StandingBlockers {
 }
 
 impl StandingBlockers {
+    /// Records that an object stays as it is until a person changes something. Returns whether that
+    /// is new.
+    pub(in crate::engine) fn record_refusal(&mut self, id: &ObjectId) -> bool {
+        !self.is_refused(id) && self.refused.insert(id.clone())
+    }
+
+    /// Forgets that an object stays as it is.
+    pub(in crate::engine) fn forget_refusal(&mut self, id: &ObjectId) {
+        self.refused.remove(id);
+    }
+
+    /// Returns whether an object stays as it is until a person changes something.
+    pub(in crate::engine) fn is_refused(&self, id: &ObjectId) -> bool {
+        self.refused.contains(id)
+    }
+
     /// Records an object that an account may not write.
     pub(in crate::engine) fn record_missing_right(&mut self, scope: RoleScope, id: &ObjectId) {
         self.denied_writes.entry(scope).or_default().insert(id.clone());

@@ -5,7 +5,7 @@ use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
-use crate::engine::{ChangeMilestone, Reason};
+use crate::engine::{ChangeMilestone, DependencyState, Reason};
 use crate::object::ObjectId;
 
 impl Engine {
@@ -32,10 +32,28 @@ impl Engine {
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
+        self.note_refusal(id, decision);
         self.note_blocker(id, decision);
         self.wake_dependents(id);
         self.track_wave(id);
         self.track_move(id);
+    }
+
+    /// Notes whether an object stays as it is until a person changes something. Claims that wait for it
+    /// are given back then.
+    fn note_refusal(&mut self, id: &ObjectId, decision: &Decision) {
+        let is_unhealthy = matches!(&decision.reason, Some(Reason::Needs(_, DependencyState::Unhealthy(_))));
+        // A rejection ends the record of its unit, and so this wait.
+        let is_rejected = matches!(&decision.reason, Some(Reason::Rejected(_)));
+        let is_refusal = !is_rejected && decision.reason.as_ref().is_some_and(Reason::is_refusal);
+        if !is_refusal {
+            self.blockers.forget_refusal(id);
+        }
+        // One with a claim of its own would mark itself again and again.
+        let is_news = (is_refusal && self.blockers.record_refusal(id)) || is_unhealthy;
+        if is_news && !self.rollouts.ledger.is_unused(id) {
+            self.wake_unused_claims();
+        }
     }
 
     pub(in crate::engine) fn wait_topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
@@ -98,7 +116,8 @@ impl Engine {
         if self.is_entry_left_alone(id, entry) {
             return None;
         }
-        if is_content_pending(entry) {
+        // After a start nothing else shows that a Job is over.
+        if is_content_pending(entry) && !self.has_succeeded(id, entry) {
             return Some(ChangeMilestone::Changed);
         }
         if self.restart_stamp(id).is_some() {

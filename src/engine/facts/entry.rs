@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
-    ObjectRejection, ResourceVersion, RetryCause, RolloutOverlay, SharedDesiredObject, Uid,
+    ObjectLifetime, ObjectRejection, ResourceVersion, RetryCause, RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -245,6 +245,12 @@ impl ObjectEntry {
     pub(in crate::engine) fn is_created_by_rhumb(&self, live: &LiveObject) -> bool {
         let is_sealed = !live.is_unproven() && live.job_creator == JobCreator::Rhumb;
         is_sealed || self.created_incarnation.as_ref() == Some(&live.uid)
+    }
+
+    /// Returns whether it is a Job that was seen ended with a content, and goes away by itself.
+    pub(in crate::engine) fn has_ended_with(&self, content: &DesiredObject) -> bool {
+        content.traits.lifetime == ObjectLifetime::AfterFinish
+            && self.ended.as_deref().is_some_and(|hash| content.has_hash(*hash))
     }
 
     /// Returns the source that brought the content in force, where that has been read.

@@ -229,6 +229,7 @@ impl Engine {
             (true, DirectView::Absent) => return,
             _ => {}
         }
+        let is_absent = matches!(view, DirectView::Absent);
         if let Some(entry) = self.objects.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.min_resource_version = None;
@@ -236,6 +237,10 @@ impl Engine {
                 entry.restore_accepted(live, newest.as_ref());
             }
             entry.direct_view = Some(view);
+        }
+        if is_absent {
+            // The answer to its write may have come after the event that it is gone.
+            self.track_rollout(id);
         }
         self.track_intents(id);
         self.track(id);
@@ -311,6 +316,15 @@ impl Engine {
         })
     }
 
+    /// Returns whether it is a Job that has succeeded with the desired content, and need not be there
+    /// any more.
+    pub(in crate::engine) fn has_succeeded(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        let Some((source, desired)) = entry.target_content() else { return false };
+        let Some(inventory) = &self.sources[source].inventory else { return false };
+        let is_ended = inventory.finished.get(id).is_some_and(|hash| desired.has_hash(*hash));
+        is_ended && !inventory.failed_jobs.contains(id)
+    }
+
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
     /// view reported it.
     pub(in crate::engine) fn finished_job_content(
@@ -339,6 +353,11 @@ impl Engine {
             && let Some(inventory) = &mut self.sources[source].inventory
         {
             inventory.finished.insert(id.clone(), release.hash);
+            if live.health.is_current() {
+                inventory.failed_jobs.remove(id);
+            } else {
+                inventory.failed_jobs.insert(id.clone());
+            }
         }
     }
 

@@ -32,6 +32,9 @@ pub(crate) struct Inventory {
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
     pub finished: BTreeMap<ObjectId, ContentHash>,
+    /// The ones of these Jobs that have failed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub failed_jobs: BTreeSet<ObjectId>,
     /// The objects that are kept when nobody wants them any more.
     pub kept: KeptObjects,
     /// Contents that failed here, or that a person undid or aborted.

@@ -82,15 +82,21 @@ impl Engine {
 
     pub(in crate::engine) fn track_intents(&mut self, id: &ObjectId) {
         // Only a lookup shows an object that has lost our label.
-        match self.live_object(id).and_then(|live| live.opt_out) {
-            Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
-            None => drop(self.orders.opted_out.remove(id)),
+        let before = match self.live_object(id).and_then(|live| live.opt_out) {
+            Some(word) => self.orders.opted_out.insert(id.clone(), word),
+            None => self.orders.opted_out.remove(id),
+        };
+        if before != self.orders.opted_out.get(id).copied() {
+            // What is released together with it does not wait for it any more.
+            self.rollouts.units.forget_all();
         }
-        if self.intents(id).is_some() {
+        let is_asked = self.intents(id).is_some();
+        if is_asked {
             self.orders.objects_with_intents.insert(id.clone());
+        }
+        if is_asked || self.orders.objects_with_intents.remove(id) {
             (self.orders.stale, self.orders.intents_changed) = (true, true);
-        } else if self.orders.objects_with_intents.remove(id) {
-            (self.orders.stale, self.orders.intents_changed) = (true, true);
+            self.wake_unused_claims();
         }
     }
 

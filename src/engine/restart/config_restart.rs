@@ -23,7 +23,8 @@ use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease};
 use crate::engine::state::Engine;
 use crate::engine::{
-    AcceptedContent, DependencyState, DesiredObject, DesiredState, DirectView, LiveObject, Reason,
+    AcceptedContent, DependencyState, DesiredObject, DesiredState, DirectView, LiveObject, ObjectEntry,
+    Reason,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
@@ -429,15 +430,22 @@ impl Engine {
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
     }
 
-    /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
-    /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
+    /// Returns whether nothing will replace the pods of a workload whose rollout failed. Nobody wants
+    /// it any more, or it has gone back as far as it can. Then data are at fault that are somebody
+    /// else's, or that the server refuses to take back.
     pub(in crate::engine) fn is_failure_permanent(&self, id: &ObjectId) -> bool {
-        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
+        let entry = self.entry(id);
+        if entry.is_none_or(|entry| entry.targets.is_empty()) {
+            return true;
+        }
+        let Some((_, desired)) = entry.and_then(|entry| entry.target_content()) else {
             return false;
         };
         let comes = |id: &ObjectId| {
-            self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
-                || self.rollouts.rollbacks.unread().contains(id)
+            let is_coming = |entry: &ObjectEntry| {
+                entry.unreleased_content().is_some_and(|desired| entry.refusal_of(desired).is_none())
+            };
+            self.entry(id).is_some_and(is_coming) || self.rollouts.rollbacks.unread().contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();

@@ -47,6 +47,7 @@ impl Engine {
         let Some((request, claim)) = self.slot_request(id, &decision.action) else {
             if !self.is_waiting_for_unit(id, &decision) {
                 self.withdraw(id);
+                self.give_back_failed_slot(id, &decision);
             }
             return decision;
         };
@@ -86,8 +87,7 @@ impl Engine {
     /// been written yet.
     fn is_waiting_for_unit(&self, id: &ObjectId, decision: &Decision) -> bool {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
-        let refused = self.is_paused_by_person(need)
-            || self.entry(need).is_some_and(|entry| entry.api_refusal.is_some());
+        let refused = self.is_withheld(need);
         let candidate =
             self.entry(id).and_then(|entry| entry.unreleased_content()).map(|desired| desired.hash);
         let restarted = || {

@@ -147,7 +147,8 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> bool {
         if let Some((wanting, _)) = entry.target_content() {
-            let changes = entry.unreleased_content().is_some() || self.restart_stamp(id).is_some();
+            let is_unreleased = entry.unreleased_content().is_some() && !self.has_succeeded(id, entry);
+            let changes = is_unreleased || self.restart_stamp(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
         }
         let of_source = |live: &LiveObject| self.inventory_source(live) == Some(source);
@@ -229,14 +230,15 @@ impl Engine {
         unit.members.iter().rev().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let is_in_flight =
                 self.rollouts.in_flight.contains_key(id) || self.rollouts.slot_requests.contains(id);
+            let has_succeeded = self.entry(id).is_some_and(|entry| self.has_succeeded(id, entry));
             let is_unreleased = || {
-                self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
+                self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some() && !has_succeeded)
                     || self.restart_stamp(id).is_some()
             };
             let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
                 (Some(_), Some(live)) => crate::engine::decide::blockers::is_healthy(live),
-                (Some(_), None) => false,
+                (Some(_), None) => has_succeeded,
             };
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
@@ -296,6 +298,13 @@ impl Engine {
             return Some(Reason::Reading(unseen));
         }
         let first = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
+        if !self.is_lead_workload_restarted(source, &first) && !self.is_differing_lead(source, &first) {
+            // Nothing of it is recorded any more. Another one leads what is left, or none.
+            self.clear_memo();
+            self.rollouts.units.forget(source);
+            self.find_units(source);
+            return self.unit_release_blocker(source, desired);
+        }
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -309,6 +318,11 @@ impl Engine {
         }
         // It asks for itself.
         (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(first))
+    }
+
+    /// Returns whether a source asks for another content of a lead workload, or for its restart.
+    fn is_differing_lead(&self, source: SourceId, workload: &ObjectId) -> bool {
+        self.entry(workload).is_some_and(|entry| self.is_differing(source, workload, entry))
     }
 
     /// Returns whether a workload cannot begin to roll before something that is released together

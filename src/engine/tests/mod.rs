@@ -40,6 +40,7 @@ mod layout;
 mod lease_shares;
 mod ledger_recovery;
 mod linear;
+mod liveness;
 mod lost;
 mod model;
 mod moves;

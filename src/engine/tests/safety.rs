@@ -235,6 +235,26 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     assert_eq!(gvk(&job).api_version(), "batch/v1");
 }
 
+#[test]
+fn a_job_that_has_ended_is_not_run_again_while_its_newer_content_waits() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = |content, before: &[ObjectId]| {
+        with(&job, content, |wanted| {
+            (wanted.traits.lifetime, wanted.depends_on) = (ObjectLifetime::AfterFinish, before.into());
+        })
+    };
+    let mut engine = engine(&[SET], &[job.group_kind()]);
+    engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted(1, &[])))]));
+    let thing = WorldObject::settled(desired(&job, 1, "migrate").hash, "r1", 1);
+    engine.observe_object(&job, LiveObject { finished: true, ..World::live(&job, &thing) });
+    engine.observe_absence(&job);
+    engine.set_reading(FIRST, reading("r2", &[("migrate", Some(wanted(2, &[config("pre")])))]));
+    engine.record_lookup(&job, DirectView::Absent);
+    let decision = engine.decide(&job, Instant::now());
+    let expected = Reason::Needs(config("pre"), DependencyState::Unnamed);
+    assert_eq!((decision.action, decision.reason), (Action::Nothing, Some(expected)));
+}
+
 // Somebody who may create Jobs could keep the wanted one from ever running.
 #[test]
 fn a_job_has_ended_only_where_its_seal_proves_the_release_or_this_process_has_created_it() {

@@ -126,6 +126,40 @@ fn a_service_is_switched_at_once_to_a_workload_that_comes_after_it() {
     assert_eq!(between(&mut harness), None);
 }
 
+// It waits for the end of the rollout, which would wait for the switch.
+#[test]
+fn a_service_that_comes_after_its_workload_is_switched_when_the_rollout_has_ended() {
+    let changes: [&dyn Fn(&mut DesiredObject); 2] =
+        [&|switch| switch.wave = 1, &|switch| switch.depends_on = [workload("green")].into()];
+    for change in changes {
+        let mut harness = watching_services();
+        harness.read(reading("r1", &files(1)));
+        harness.settle();
+        let [(file, switch), green] = files(2);
+        let mut switch = (*switch.unwrap()).clone();
+        change(&mut switch);
+        let words = format!("{switch:?}");
+        harness.read(reading("r2", &[(file, Some(switch.into())), green]));
+        harness.settle();
+        assert_eq!(state(&harness), (false, true), "{words}");
+        harness.pass_time(SOAK);
+        harness.settle();
+        assert_eq!(state(&harness), (true, false), "{words}");
+    }
+}
+
+#[test]
+fn a_rollout_does_not_wait_for_a_service_that_is_to_be_left_alone() {
+    let mut harness = rolled_out();
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&service()).unwrap();
+    (thing.asks, thing.rv) = (ReconcilePolicy::Disabled, rv);
+    harness.world.announce(&service());
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (false, false));
+}
+
 // The daemon had published its queue, or read the ledger for another reason. Nobody asked again,
 // and neither the workload was made nor the Service switched.
 #[test]

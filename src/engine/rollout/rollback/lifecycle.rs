@@ -18,6 +18,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
@@ -27,7 +28,7 @@ use crate::engine::rollout::rollback::rejection::{
 use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, ContentRef, LiveObject, RecreatePolicy, SharedDesiredObject, is_workload,
+    AcceptedContent, ContentRef, LiveObject, Reason, RecreatePolicy, SharedDesiredObject, is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -153,7 +154,10 @@ impl Engine {
             for rejection in found {
                 match self.readiness_of(&rejection) {
                     RollbackReadiness::Waiting => {}
-                    RollbackReadiness::Ready => self.begin_rollback(source, &rejection),
+                    RollbackReadiness::Ready => {
+                        self.begin_rollback(source, &rejection);
+                        self.find_cycles();
+                    }
                     RollbackReadiness::Impossible(obstacle) => {
                         self.quarantine_failed_unit(source, rejection, &obstacle);
                     }
@@ -283,6 +287,41 @@ impl Engine {
     }
 }
 
+/// The slots of failed workloads that nothing replaces soon.
+impl Engine {
+    /// Gives the slot of a failed workload to others, where what is to replace its pods waits. That
+    /// may be for a person, or for something that waits for this very slot.
+    ///
+    /// A rollback keeps it, as all that it waits for comes without a slot. But a person may keep the
+    /// workload, or what goes back before it, as it is.
+    pub(in crate::engine) fn give_back_failed_slot(&mut self, id: &ObjectId, decision: &Decision) {
+        let goes_back = self.entry(id).is_some_and(|entry| entry.rejection.is_some());
+        let is_waiting = match &decision.reason {
+            Some(
+                Reason::OnHold(_)
+                | Reason::LeftAlone(_)
+                | Reason::OptedOut(_)
+                | Reason::Observed
+                | Reason::Owned(_)
+                | Reason::NotAdopted
+                | Reason::Terminating,
+            ) => true,
+            Some(Reason::Needs(need, _)) if goes_back => self.is_paused_by_person(need),
+            Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
+                !goes_back
+            }
+            Some(reason) => reason.is_refusal() && !goes_back,
+            None => false,
+        };
+        let rollout = self.rollouts.in_flight.get_mut(id).filter(|_| is_waiting);
+        let failed = rollout.filter(|one| one.failed.is_some() && one.slot == BudgetSlot::Taken);
+        if let Some(rollout) = failed {
+            (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
+            self.rollouts.slot_requests.mark_stale();
+        }
+    }
+}
+
 /// The number of refusals in a row that end a rollback, where a retry may help. The parts of the
 /// API server learn of rights and quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
@@ -290,11 +329,12 @@ const MAX_ROLLBACK_REFUSALS: u32 = 5;
 impl Engine {
     /// Ends the rollback of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
-        let Some(source) =
-            self.rejecting_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
-        else {
+        let Some(source) = self.rejecting_source(id) else { return };
+        // Nothing else that goes back waits for it any more.
+        self.wake_waves(source);
+        if !is_workload(id) || self.live_object(id).is_none() {
             return;
-        };
+        }
         let Some(why) = self.rollback_refusal(id) else { return };
         let inventory = self.sources[source].inventory.iter();
         let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {

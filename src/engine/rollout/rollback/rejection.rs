@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{RejectionCause, RollbackObstacle};
@@ -307,7 +307,10 @@ impl Engine {
         self.rollouts.units.forget(source);
         self.watch_again();
         self.recompute_target(source, id);
+        self.blockers.forget_refusal(id);
         self.objects.wakes.mark(id.clone());
+        // Others wait until it goes back, also where its target stays the same.
+        self.wake_topic(&WaitTopic::Object(id.clone()));
         // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }
