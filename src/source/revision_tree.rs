@@ -223,8 +223,8 @@ impl RevisionTree {
         self.reader.read_all(blobs.iter().copied(), |_, bytes| Ok(bytes.into()))
     }
 
-    /// Returns the paths of all files that differ between this revision and another, in order, at the
-    /// cost of their difference. Of a file in whose place a folder came, both are named.
+    /// Returns the paths of all files that differ between this revision and another, in order, at
+    /// the cost of their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
         self.reader.read_objects(|objects| {
             let budget = EntryBudget::new(self.reader.most_entries());

@@ -190,8 +190,8 @@ impl SourceTask {
     }
 }
 
-/// Marks the reading of what an earlier process left as one of a source that cannot be read now. The
-/// loop may decide about prunes before it takes the event that says so.
+/// Marks the reading of what an earlier process left as one of a source that cannot be read now.
+/// The loop may decide about prunes before it takes the event that says so.
 fn mark_unreadable(
     remembered: (SourceReading, BTreeSet<GroupKind>),
     why: &Arc<str>,

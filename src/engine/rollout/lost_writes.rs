@@ -70,7 +70,8 @@ impl Engine {
     /// what is shown: the watch was faster, or only a repair or a step was lost.
     ///
     /// Any other write was never carried out. The rollout before it goes on, as it was never
-    /// replaced, and its claim takes the place of the other one. Without one the slot is taken back.
+    /// replaced, and its claim takes the place of the other one. Without one the slot is taken
+    /// back.
     pub(in crate::engine) fn end_unanswered_write(&mut self, id: &ObjectId) {
         let content = self.rollouts.in_flight.get(id).and_then(Rollout::content);
         let is_there = content.is_some_and(|content| self.is_showing(id, content));
