@@ -9,25 +9,60 @@ use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{
     Engine, Input, PeerSource, SourceId, SourceProgress, SourceStatement, UnknownStatement, View,
 };
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Revision};
 use crate::source::LastReadRevision;
 
 /// Data key with what a source says to the others.
 pub(super) const STATEMENT_KEY: &str = "handover";
+
+/// Data key with the newest revision, where that was not read completely.
+pub(super) const INCOMPLETE_REVISION_KEY: &str = "incomplete-revision";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
 fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
     SourceStatement::parse(inventory?.data.get(STATEMENT_KEY)?).ok()
 }
 
-/// Returns the revision that was read completely last, as an inventory records it.
+/// Returns the revision that was read last, completely or not, as an inventory records it.
 pub(super) fn last_read_revision(inventory: &InventoryObject) -> Option<LastReadRevision> {
-    match read_statement(Some(inventory))?.progress {
-        SourceProgress::Revision { repository, read } => {
-            Some(LastReadRevision { repository, revision: read? })
-        }
-        SourceProgress::Unversioned => None,
-    }
+    let SourceProgress::Revision { repository, read } = read_statement(Some(inventory))?.progress else {
+        return None;
+    };
+    let revision = incomplete_revision(inventory, &repository, read.as_ref()).or(read)?;
+    Some(LastReadRevision { repository, revision })
+}
+
+/// Returns the newest revision that an inventory records, where that was not read completely. One
+/// that was recorded beside another complete revision is out of date.
+fn incomplete_revision(
+    inventory: &InventoryObject,
+    repository: &str,
+    read: Option<&Revision>,
+) -> Option<Revision> {
+    let text = recorded_incomplete(Some(inventory))?;
+    let newest = Revision::new(text.split_once(' ')?.0);
+    (text == incomplete_text(&newest, repository, read)).then_some(newest)
+}
+
+fn recorded_incomplete(inventory: Option<&InventoryObject>) -> Option<&str> {
+    inventory?.data.get(INCOMPLETE_REVISION_KEY).map(String::as_str)
+}
+
+/// Writes a revision that was not read completely, and the newest one that was.
+fn incomplete_text(newest: &Revision, repository: &str, read: Option<&Revision>) -> String {
+    format!("{newest} {} {repository}", read.map_or("-", Revision::as_str))
+}
+
+/// Returns the text about a newest revision that was not read completely, for an inventory that has
+/// this one. That stays as long as this process has read nothing.
+fn wanted_incomplete(
+    progress: &SourceProgress,
+    newest: Option<&Revision>,
+    known: Option<&str>,
+) -> Option<String> {
+    let SourceProgress::Revision { repository, read } = progress else { return None };
+    let Some(newest) = newest else { return known.map(str::to_owned) };
+    (read.as_ref() != Some(newest)).then(|| incomplete_text(newest, repository, read.as_ref()))
 }
 
 /// The takeover requests of other sources, as their inventories record them.
@@ -83,8 +118,11 @@ pub(super) fn is_recorded(engine: View<'_>, source: SourceId, inventory: Option<
     if !engine.can_state(source) {
         return true;
     }
-    let statement = read_statement(inventory);
-    engine.statement(source, statement.as_ref()).is_none_or(|wanted| statement == Some(wanted))
+    let (statement, known) = (read_statement(inventory), recorded_incomplete(inventory));
+    let newest = engine.source(source).head.as_ref();
+    engine.statement(source, statement.as_ref()).is_none_or(|wanted| {
+        wanted_incomplete(&wanted.progress, newest, known).as_deref() == known && statement == Some(wanted)
+    })
 }
 
 /// Returns whether an inventory requests what it need not request any more. An inventory may have
@@ -122,6 +160,11 @@ pub(super) fn record(
         InventoryWriteMode::Exact => engine.tidy_statement(source, statement.as_ref()),
     };
     if let Some(statement) = statement {
+        let newest = engine.view().source(source).head.as_ref();
+        match wanted_incomplete(&statement.progress, newest, recorded_incomplete(known)) {
+            Some(text) => drop(wanted.data.insert(INCOMPLETE_REVISION_KEY.to_owned(), text)),
+            None => drop(wanted.data.remove(INCOMPLETE_REVISION_KEY)),
+        }
         wanted.requests_observation = statement.observation_request.is_some();
         wanted.data.insert(STATEMENT_KEY.to_owned(), statement.text());
     }
@@ -131,6 +174,56 @@ pub(super) fn record(
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let mut inventory = inventory.clone();
     inventory.requests_observation = false;
+    inventory.data.remove(INCOMPLETE_REVISION_KEY);
     inventory.data.insert(STATEMENT_KEY.to_owned(), SourceStatement::default().text());
     inventory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPOSITORY: &str = "host/shop HEAD";
+
+    fn progress(read: Option<&str>) -> SourceProgress {
+        SourceProgress::Revision { repository: REPOSITORY.into(), read: read.map(Revision::new) }
+    }
+
+    fn wanted(read: Option<&str>, newest: Option<&str>, known: Option<&str>) -> Option<String> {
+        wanted_incomplete(&progress(read), newest.map(Revision::new).as_ref(), known)
+    }
+
+    #[test]
+    fn a_newest_revision_is_recorded_where_it_was_not_read_completely() {
+        let text = "r2 r1 host/shop HEAD";
+        assert_eq!(wanted(Some("r1"), Some("r2"), None).as_deref(), Some(text));
+        assert_eq!(wanted(None, Some("r2"), None).as_deref(), Some("r2 - host/shop HEAD"));
+        assert_eq!(wanted(Some("r2"), Some("r2"), Some(text)), None);
+        // This process has read nothing yet.
+        assert_eq!(wanted(Some("r1"), None, Some(text)).as_deref(), Some(text));
+        let newest = Revision::new("r2");
+        assert_eq!(wanted_incomplete(&SourceProgress::Unversioned, Some(&newest), Some(text)), None);
+    }
+
+    #[test]
+    fn the_revision_that_was_read_last_may_be_one_that_was_not_read_completely() {
+        let check = |read: Option<&str>, incomplete: Option<String>, expected: Option<&str>| {
+            let mut inventory = InventoryObject::default();
+            let statement = SourceStatement { progress: progress(read), ..SourceStatement::default() };
+            inventory.data.insert(STATEMENT_KEY.to_owned(), statement.text());
+            inventory.data.extend(incomplete.map(|text| (INCOMPLETE_REVISION_KEY.to_owned(), text)));
+            let expected = expected.map(|revision| LastReadRevision {
+                repository: REPOSITORY.into(),
+                revision: Revision::new(revision),
+            });
+            assert_eq!(last_read_revision(&inventory), expected, "{:?}", inventory.data);
+        };
+        check(None, None, None);
+        check(Some("r1"), None, Some("r1"));
+        check(Some("r1"), wanted(Some("r1"), Some("r2"), None), Some("r2"));
+        check(None, wanted(None, Some("r2"), None), Some("r2"));
+        // An older version has recorded a complete one since, and has left the text.
+        check(Some("r3"), wanted(Some("r1"), Some("r2"), None), Some("r3"));
+        check(Some("r1"), Some("r2".to_owned()), Some("r1"));
+    }
 }

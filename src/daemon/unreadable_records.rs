@@ -23,7 +23,7 @@ const MAX_KEPT_LINE_BYTES: usize = 1000;
 const MAX_KEPT_LINES: usize = 20;
 
 /// The keys of an inventory's data, but those of its status.
-const RECORD_KEYS: [&str; 12] = [
+const RECORD_KEYS: [&str; 13] = [
     ACCEPTED_KEY,
     ACKNOWLEDGED_KEY,
     AUTHOR_KEY,
@@ -35,6 +35,7 @@ const RECORD_KEYS: [&str; 12] = [
     REJECTED_KEY,
     REPORTED_OPT_OUTS_KEY,
     UNLISTED_PENDING_KEY,
+    handover::INCOMPLETE_REVISION_KEY,
     handover::STATEMENT_KEY,
 ];
 

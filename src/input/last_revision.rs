@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::holder_files::HolderMemory;
 use super::kustomize::{ChangeImpact, ClosureIndex};
-use super::paths;
 use super::release_render::HelmReleases;
 use super::render_pass::{RENDER_POSTPONED, RootHistory, has_code};
 use super::root_job::RENDER_STOPPED;
@@ -55,10 +54,25 @@ pub(super) struct KeptRoot {
 /// The changes of files since the revision before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RootChanges<'a> {
-    /// The paths.
+    /// The paths, in order.
     pub(super) paths: &'a [String],
     /// The folders of the roots whose closure may have changed; none where that cannot be told.
     pub(super) touched: Option<&'a BTreeSet<Arc<str>>>,
+}
+
+impl RootChanges<'_> {
+    /// Returns whether a folder is one of the changed paths or holds one.
+    fn are_in(&self, folder: &str) -> bool {
+        let first_from = |start: &str| {
+            let place = self.paths.partition_point(|path| path.as_str() < start);
+            self.paths.get(place)
+        };
+        // Names like `a-b` come between `a` and what is in it.
+        let inside = format!("{folder}/");
+        (folder.is_empty() && !self.paths.is_empty())
+            || first_from(folder).is_some_and(|path| path == folder)
+            || first_from(&inside).is_some_and(|path| path.starts_with(&inside))
+    }
 }
 
 /// The reason for which a revision is rendered.
@@ -143,9 +157,8 @@ impl LastRevision {
                 Some(KeptRoot { folder, root, naming_folders: Vec::new() })
             }
             RememberedRoot::Failed { root, naming_folders } => {
-                let has_changes =
-                    |folder: &String| changes.paths.iter().any(|path| paths::holds(folder, path));
-                let is_kept = attempt.can_keep(&root.outcome) && !naming_folders.iter().any(has_changes);
+                let is_kept = attempt.can_keep(&root.outcome)
+                    && !naming_folders.iter().any(|folder| changes.are_in(folder));
                 is_kept.then(|| KeptRoot {
                     folder,
                     root: (**root).clone(),
@@ -191,4 +204,27 @@ impl LastRevision {
 /// Returns whether a root did not render.
 pub(super) fn is_failure(root: &RenderedRoot) -> bool {
     root.outcome.failure().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_in_a_folder_that_is_or_holds_one_of_them() {
+        let check = |paths: &[&str], folder: &str, expected: bool| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            let changes = RootChanges { paths: &paths, touched: None };
+            assert_eq!(changes.are_in(folder), expected, "{folder}");
+        };
+        let paths = ["a-b/c", "a.yaml", "a/b", "ab", "c"];
+        for folder in ["", "a", "a-b", "a-b/c", "a/b", "ab", "c"] {
+            check(&paths, folder, true);
+        }
+        for folder in ["a-", "a-b/c/d", "a/", "a/a", "a/b/c", "abc", "b", "d"] {
+            check(&paths, folder, false);
+        }
+        check(&[], "", false);
+        check(&[], "a", false);
+    }
 }

@@ -59,6 +59,7 @@ mod secret_exposure;
 mod server_charts;
 pub(crate) mod sops;
 mod source_renderer;
+mod stderr_texts;
 mod substitution;
 mod tree;
 mod value_files;

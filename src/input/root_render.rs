@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -21,6 +20,7 @@ use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::rendered_names::RenderedNames;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
+use super::stderr_texts::stderr_texts;
 use super::tree::FileTree;
 use super::variables::{VariableFinding, VariableTable, substitute, substitute_documents};
 use crate::manifest::{PlacedValue, read_documents};
@@ -35,12 +35,6 @@ const MAX_RENDERED_OBJECTS: usize = 20_000;
 
 /// The most warnings of one root that are kept.
 const MAX_WARNINGS: usize = 50;
-
-/// Characters of a program's complaint that are shown.
-const MAX_STDERR_CHARS: usize = 1_000;
-
-/// The words before the reason of a failure, in the first of its lines.
-const ERROR_PREFIX: &str = "Error: ";
 
 /// An object that was rendered.
 #[derive(Clone, PartialEq)]
@@ -379,35 +373,6 @@ fn may_quote<T: FileTree>(output: &str, tree: &RenderTree, files: &T) -> Result<
     Ok(can_quote_secret(output, &texts))
 }
 
-/// Returns the words of a program about its failure, without the places of our own files. The
-/// second text is the last line alone, for where the first one may quote a Secret.
-fn stderr_texts(stderr: &str, folder: &Path) -> [String; 2] {
-    let stderr = stderr.replace(&format!("{}/tree/", folder.display()), "");
-    let stderr = stderr.replace(&format!("{}/tree", folder.display()), ".");
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines.last().copied().unwrap_or("it says nothing");
-    let start = lines.iter().position(|line| line.starts_with(ERROR_PREFIX));
-    let reason = match start.and_then(|start| lines.get(start..)).unwrap_or_default() {
-        [] | [_] => last.to_owned(),
-        // The reason may be behind much that is repeated of the files.
-        said @ [first, ..] => Some(said.join(" "))
-            .filter(|reason| reason.chars().count() <= MAX_STDERR_CHARS)
-            .unwrap_or_else(|| format!("{first} … {last}")),
-    };
-    [stderr_excerpt(&reason), stderr_excerpt(last)]
-}
-
-/// Returns the words of a program as a message shows them.
-fn stderr_excerpt(text: &str) -> String {
-    let text = text.strip_prefix(ERROR_PREFIX).unwrap_or(text);
-    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let mut excerpt: String = text.chars().take(MAX_STDERR_CHARS).map(plain).collect();
-    if text.chars().nth(MAX_STDERR_CHARS).is_some() {
-        excerpt.push('…');
-    }
-    excerpt
-}
-
 /// A document that a program printed.
 pub(super) struct PrintedDocument {
     /// Its value, with the variables in it.
@@ -529,24 +494,6 @@ mod tests {
         let table = VariableTable::open([("B", "true")]);
         assert_eq!(rendered(Some(&table)), expected(json!(true), "true", "true"));
         assert_eq!(rendered(None), expected(json!("${B}"), "${B}", "${B}"));
-    }
-
-    #[test]
-    fn the_reason_of_a_failure_may_have_several_lines() {
-        let check = |stderr: &str, expected: [&str; 2]| {
-            assert_eq!(stderr_texts(stderr, Path::new("/run/a")), expected, "{stderr}");
-        };
-        check("", ["it says nothing"; 2]);
-        check("stopped\n", ["stopped"; 2]);
-        check("# Warning: old\nError: open /run/a/tree/b/x.yaml\n\n", ["open b/x.yaml"; 2]);
-        let kind = "wrong node kind: expected MappingNode but got SequenceNode: node contents:";
-        check(&format!("# Warning: old\nError: {kind}\n[a]\n"), [&format!("{kind} [a]"), "[a]"]);
-        check(
-            "Error: with config: `\npath: p.yaml\n`: both cannot be set\npath: p.yaml\n",
-            ["with config: ` path: p.yaml `: both cannot be set path: p.yaml", "path: p.yaml"],
-        );
-        let long = format!("Error: with config: `\n{}\n`: no patch\n", "patch\n".repeat(MAX_STDERR_CHARS));
-        check(&long, ["with config: ` … `: no patch", "`: no patch"]);
     }
 
     /// Prints more small objects than anybody applies, within the bytes of an output.

@@ -47,7 +47,7 @@ pub(crate) enum VerifiedCommits {
     Range,
 }
 
-/// The revision of a source that was read completely last, whichever process read it.
+/// The revision of a source that was read last, completely or not, whichever process read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastReadRevision {
     /// The repository and the followed reference in it, as the source itself names them.
@@ -59,7 +59,7 @@ pub(crate) struct LastReadRevision {
 /// The revisions of a source, as they are recorded where its git server cannot write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VerificationRecord {
-    /// The revision that was read completely last; none where nothing says that.
+    /// The revision that was read last; none where nothing says that.
     pub last_read: Option<LastReadRevision>,
     /// The revision that was accepted last; none where none ever was.
     pub accepted_revision: Option<Revision>,

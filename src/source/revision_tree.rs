@@ -223,14 +223,17 @@ impl RevisionTree {
         self.reader.read_all(blobs.iter().copied(), |_, bytes| Ok(bytes.into()))
     }
 
-    /// Returns the paths of all files that differ between this revision and another, at the cost of
-    /// their difference. Of a file in whose place a folder came, both are named.
+    /// Returns the paths of all files that differ between this revision and another, in order, at
+    /// the cost of their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
         self.reader.read_objects(|objects| {
             let budget = EntryBudget::new(self.reader.most_entries());
             let mut diff = TreeDiff { objects, budget, paths: Vec::new() };
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);
-            done.map_err(|stop| self.reader.stop(stop)).map(|()| diff.paths)
+            done.map_err(|stop| self.reader.stop(stop))?;
+            // Nearly always they are in order already.
+            diff.paths.sort_unstable();
+            Ok(diff.paths)
         })
     }
 

@@ -72,13 +72,13 @@ impl SourceTask {
                 }
             }
             Err(error) => {
-                let remembered = self.read_remembered().await.map(read);
+                let remembered = self.read_remembered().await;
                 // The same trouble again is no news, also where its place was reached since.
                 let reason: Arc<str> = error.to_string().into();
                 let why: Arc<str> = self.with_age(&reason).into();
                 let known = self.last_error.replace(reason.clone()).is_some_and(|before| before == reason);
                 if remembered.is_some() || !known {
-                    events.extend(remembered);
+                    events.extend(remembered.map(|remembered| read(mark_unreadable(remembered, &why))));
                     events.push(LoopEvent::Unreadable(number, why));
                 }
             }
@@ -153,8 +153,11 @@ impl SourceTask {
             return Vec::new();
         };
         let remembered = self.read_remembered().await;
-        let read = remembered.map(|(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown));
-        let why = self.with_age(&reason).into();
+        let why: Arc<str> = self.with_age(&reason).into();
+        let read = remembered.map(|remembered| {
+            let (reading, unknown) = mark_unreadable(remembered, &why);
+            LoopEvent::SourceRead(number, reading, unknown)
+        });
         read.into_iter().chain([LoopEvent::Unreadable(number, why)]).collect()
     }
 
@@ -185,6 +188,17 @@ impl SourceTask {
         self.read_mode = ReadMode::Changes;
         Ok((step.reading, step.unknown))
     }
+}
+
+/// Marks the reading of what an earlier process left as one of a source that cannot be read now.
+/// The loop may decide about prunes before it takes the event that says so.
+fn mark_unreadable(
+    remembered: (SourceReading, BTreeSet<GroupKind>),
+    why: &Arc<str>,
+) -> (SourceReading, BTreeSet<GroupKind>) {
+    let (reading, unknown) = remembered;
+    let incomplete_reason = Some(why.clone());
+    (SourceReading { incomplete_reason, unrendered: Arc::default(), ..reading }, unknown)
 }
 
 /// The difference of a revision from the one last reported.

@@ -340,6 +340,7 @@ impl Engine {
 
     /// Returns the hash of the render that made up values of an object, for the seal of a write. A
     /// creation brings the values; later they are left alone, and only a seal says whose they are.
+    /// So none is known of an object that an older version created, as its seals name no render.
     fn render_for_seal(&self, id: &ObjectId, apply: &ApplyRequest) -> Option<ContentHash> {
         if apply.precondition == Precondition::Absent {
             return apply.desired.generated.as_deref().map(GeneratedMark::render_hash);

@@ -27,13 +27,23 @@ impl Engine {
         written: Option<ResourceVersion>,
         now: Instant,
     ) {
-        if self.rollouts.in_flight.get(id).is_none_or(|rollout| rollout.min_resource_version.is_some()) {
-            return;
-        }
+        let rollout = self.rollouts.in_flight.get(id);
+        let Some(rollout) = rollout.filter(|rollout| rollout.min_resource_version.is_none()) else { return };
+        let shown = self.shown_before(id, rollout);
         self.record_rollout_write(id, written);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id).filter(|_| written.is_some()) {
-            rollout.unanswered_since = Some(now);
+            (rollout.unanswered_since, rollout.replaced) = (Some(now), shown);
         }
+    }
+
+    /// Returns the rollout before a write, or before the tries of it, whose content the cluster
+    /// shows.
+    fn shown_before(&self, id: &ObjectId, rollout: &Rollout) -> Option<Box<Rollout>> {
+        let mut replaced =
+            std::iter::successors(rollout.replaced.as_deref(), |before| before.replaced.as_deref());
+        let shown =
+            replaced.find(|before| before.content().is_some_and(|content| self.is_showing(id, content)))?;
+        Some(Box::new(Rollout { replaced: None, ..shown.clone() }))
     }
 
     /// Evaluates a rollout whose write the cluster does not show.
@@ -59,20 +69,34 @@ impl Engine {
     /// Ends the wait for a write that got no answer. A rollout whose content is there goes on from
     /// what is shown: the watch was faster, or only a repair or a step was lost.
     ///
-    /// Any other write was never carried out, and its slot is taken back. A rollout that goes on
-    /// there is not affected.
+    /// Any other write was never carried out. The rollout before it goes on, as it was never
+    /// replaced, and its claim takes the place of the other one. Without one the slot is taken
+    /// back.
     pub(in crate::engine) fn end_unanswered_write(&mut self, id: &ObjectId) {
         let content = self.rollouts.in_flight.get(id).and_then(Rollout::content);
         let is_there = content.is_some_and(|content| self.is_showing(id, content));
         let shown = self.live_object(id).map(|live| live.rv).filter(|_| is_there);
         if let (Some(rv), Some(rollout)) = (shown, self.rollouts.in_flight.get_mut(id)) {
             (rollout.min_resource_version, rollout.unanswered_since) = (Some(rv), None);
+            rollout.replaced = None;
             return;
         }
-        self.rollouts.in_flight.remove(id);
-        self.end_claim(id);
+        let lost = self.rollouts.in_flight.remove(id);
         self.rollouts.slot_requests.mark_stale();
-        self.register_live_rollout(id);
+        if let Some(before) = lost.and_then(Rollout::into_replaced) {
+            self.rollouts.in_flight.insert(id.clone(), before);
+        } else {
+            self.end_claim(id);
+            self.register_live_rollout(id);
+        }
         self.note_object_change(id);
+    }
+}
+
+impl Rollout {
+    /// Returns the rollout before it, with the pods as they were reported since.
+    fn into_replaced(self) -> Option<Self> {
+        let before = *self.replaced?;
+        Some(Self { pods: self.pods, ..before })
     }
 }

@@ -114,7 +114,8 @@ pub(in crate::engine) struct Rollout {
     /// The state that it started from: after a failed rollout, the pods of that one that are not
     /// Ready are not waited for.
     pub(in crate::engine) started_from: RolloutStartState,
-    /// The rollout under way when the write went out: it goes on where the write changes nothing.
+    /// The rollout under way when the write went out: it goes on where the write changes nothing,
+    /// or was never carried out.
     pub(in crate::engine) replaced: Option<Box<Rollout>>,
 }
 

@@ -121,7 +121,7 @@ fn a_seal_names_the_render_of_the_creation_until_the_object_is_created_anew() {
     let mut harness = Harness::new(3);
     harness.read(installed("1"));
     harness.settle();
-    let sealed = |precondition: Precondition| {
+    let sealed = |harness: &Harness, precondition: Precondition| {
         let apply = ApplyRequest {
             desired: made_up(&login, "shop/web", "2"),
             source: FIRST,
@@ -140,8 +140,15 @@ fn a_seal_names_the_render_of_the_creation_until_the_object_is_created_anew() {
     };
     let render = |render: &str| Some(GeneratedMark::new("shop/web", render).render_hash());
     let uid = World::live(&login, &harness.world.things[&login]).uid;
-    assert_eq!(sealed(Precondition::Uid(uid)), render("1"));
-    assert_eq!(sealed(Precondition::Absent), render("2"));
+    assert_eq!(sealed(&harness, Precondition::Uid(uid.clone())), render("1"));
+    assert_eq!(sealed(&harness, Precondition::Absent), render("2"));
+    // An older version created it, and nothing proves by which render.
+    let rv = harness.world.tick();
+    let created = harness.world.things.get_mut(&login).unwrap();
+    (created.rv, created.generated) = (rv, None);
+    harness.world.announce(&login);
+    harness.deliver(usize::MAX);
+    assert_eq!(sealed(&harness, Precondition::Uid(uid)), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::wakes::{lose_answer, restarting};
-use super::world::{AuditEntry, World, WorldObject, config, desired, reading};
+use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
 use crate::engine::rollout::lost_writes::LOST_WRITE_TIMEOUT;
 use crate::engine::*;
 use crate::object::ObjectId;
@@ -222,6 +222,39 @@ fn a_rollout_that_was_shown_before_its_answer_was_lost_stays_ours_to_its_end() {
     let events = harness.engine.take_rollout_events().into_iter();
     let kinds: Vec<RolloutEventKind> = events.map(|event| event.kind).collect();
     assert_eq!(kinds, [RolloutEventKind::Started, RolloutEventKind::Succeeded]);
+}
+
+// All its pods are of the new template, as those of somebody else's rollout would be that is over.
+#[test]
+fn a_rollout_that_a_lost_write_was_to_replace_fails_and_goes_back_as_before() {
+    let web = workload("web");
+    let wanted =
+        |revision: &str, content: u32| reading(revision, &[("web", Some(desired(&web, content, "web")))]);
+    let mut harness = Harness::new(1);
+    harness.read(wanted("r1", 1));
+    harness.settle();
+    harness.read(wanted("r2", 2));
+    assert!(matches!(harness.step(&web), Some(Action::Apply(_))));
+    harness.deliver(usize::MAX);
+    harness.read(wanted("r3", 3));
+    // The first try is lost, and so is the second.
+    for _ in 0..2 {
+        let action = harness.decide(&web).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        harness.engine.note_dispatch(&web, &action);
+        lose_answer(&mut harness, &web, &action);
+        harness.pass_time(Duration::from_secs(1));
+    }
+    harness.read(wanted("r4", 2));
+    harness.pass_time(LOST_WRITE_TIMEOUT);
+    harness.engine.advance(harness.now);
+    let rv = harness.world.tick();
+    let rolling = harness.world.things.get_mut(&web).unwrap();
+    (rolling.rv, rolling.phase, rolling.failed) = (rv, WorkloadPhase::Recovering, rolling.runs());
+    harness.world.announce(&web);
+    harness.settle();
+    let shown = harness.world.things[&web].release.as_ref().map(|release| release.hash);
+    assert_eq!(shown, Some(desired(&web, 1, "web").hash), "{:?}", harness.world.log);
 }
 
 #[test]

@@ -36,4 +36,5 @@ pub use policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 pub use probe::SandboxSupport;
 pub use program::{ProgramError, ProgramVersion, RenderProgram};
 pub use program_finder::{InstalledProgram, ProgramFinder, ProgramPlace};
+pub(in crate::input) use run::OMISSION_MARK;
 pub use run::Sandbox;

@@ -25,7 +25,7 @@ const MAX_REPORT_BYTES: usize = 4096;
 const READ_CHUNK_BYTES: usize = 64 << 10;
 
 /// Stands for what is not kept.
-const OMISSION_MARK: &[u8] = b"\n[...]\n";
+pub(in crate::input) const OMISSION_MARK: &str = "\n[...]\n";
 
 /// A way to start sandboxed programs.
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ async fn read_both_ends(stream: &mut Receiver, most: usize) -> io::Result<Vec<u8
         last.drain(..surplus);
     }
     if left_out {
-        bytes.extend_from_slice(OMISSION_MARK);
+        bytes.extend_from_slice(OMISSION_MARK.as_bytes());
     }
     bytes.append(&mut last);
     Ok(bytes)

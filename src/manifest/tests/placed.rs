@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::manifest::placed::PlacedFile;
 use crate::manifest::{PlacedValue, TextPosition, read_documents, read_first_document, yaml_documents};
+use crate::object::Diagnostic;
 
 fn all(text: &str) -> PlacedFile {
     read_documents(&Arc::from("file.yaml"), text.as_bytes())
@@ -81,6 +82,18 @@ fn text_that_nothing_reads_is_refused_where_all_documents_are_asked_for() {
 }
 
 #[test]
+fn a_separator_at_the_end_begins_no_document_for_any_reader() {
+    let has_error = |found: &[Diagnostic]| found.iter().any(Diagnostic::is_error);
+    for (count, is_refused) in [(100_000, false), (100_001, true)] {
+        let text = "# nothing\n---\n".repeat(count);
+        assert_eq!(has_error(&all(&text).diagnostics), is_refused, "{count}");
+        let manifest = crate::manifest::read(&Arc::from("file.yaml"), text.as_bytes());
+        assert_eq!(has_error(&manifest.diagnostics), is_refused, "{count}");
+        assert_eq!(yaml_documents(&text).is_err(), is_refused, "{count}");
+    }
+}
+
+#[test]
 fn a_fault_names_its_place_and_shows_no_line() {
     let file = all("token: hunter2\nlist: [\n");
     assert_eq!(file.documents, []);
@@ -98,8 +111,6 @@ fn what_would_exhaust_a_reader_is_bounded() {
     assert_eq!(file.documents[0].to_value(), serde_json::from_str::<serde_json::Value>(&deep).unwrap());
     for text in ["[".repeat(100_000), format!("a: &a {}\nb: [{}]\n", "x".repeat(4000), "*a,".repeat(4000))] {
         let file = all(&text);
-        assert!(
-            file.documents.is_empty() && file.diagnostics.iter().any(crate::object::Diagnostic::is_error)
-        );
+        assert!(file.documents.is_empty() && file.diagnostics.iter().any(Diagnostic::is_error));
     }
 }

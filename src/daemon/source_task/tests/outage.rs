@@ -44,7 +44,8 @@ async fn what_an_earlier_process_left_is_in_force_unless_something_newer_was_rea
         let record = VerificationRecord { last_read: last_read.clone(), ..VerificationRecord::default() };
         let events = after.source_task.record_verification(record.clone()).await;
         let words = events.into_iter().filter_map(said).collect::<Vec<_>>().join(", ");
-        assert_eq!(words.contains("read 2 files whole"), is_in_force, "{last_read:?}: {words}");
+        // By a complete one something might be pruned before the next event.
+        assert_eq!(words.starts_with("read 2 files without "), is_in_force, "{last_read:?}: {words}");
         assert_eq!(words.contains("in force: "), is_in_force, "{last_read:?}: {words}");
         assert_eq!(words.contains("nothing is applied"), !is_in_force, "{last_read:?}: {words}");
         assert!(after.source_task.record_verification(record).await.is_empty(), "the same again is no news");
