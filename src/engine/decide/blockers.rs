@@ -218,7 +218,7 @@ impl Engine {
         let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
         !is_workload(id)
             && self.has_rollback_target(id)
-            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && entry.api_refusal.is_none())
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_target_refused())
     }
 
     /// Returns the wave in which an object comes: its own, or that of an object which waits for it, or

@@ -21,7 +21,7 @@ impl Engine {
         before: &ObjectId,
     ) -> Option<Reason> {
         if self.has_rollback_target(&desired.id) {
-            let is_refused = self.entry(before).is_some_and(|entry| entry.api_refusal.is_some());
+            let is_refused = self.entry(before).is_some_and(ObjectEntry::is_target_refused);
             let is_awaited = !is_refused && !self.is_left_behind(&desired.id, before);
             return is_awaited.then(|| self.missing_reference(source, before)).flatten();
         }
@@ -119,7 +119,7 @@ impl Engine {
         let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {
             let Some(entry) = self.entry(id).filter(|_| seen.insert(id)) else { continue };
-            let is_refused = entry.api_refusal.is_some() || self.blockers.is_refused(id);
+            let is_refused = entry.is_target_refused() || self.blockers.is_refused(id);
             if is_refused || self.is_paused_by_person(id) {
                 return true;
             }

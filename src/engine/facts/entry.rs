@@ -221,6 +221,14 @@ impl ObjectEntry {
         refusals.find(|refusal| refusal.is_of(content)).map(|refusal| &**refusal)
     }
 
+    /// Returns whether its target is what the server refused last. The refusal of another content says
+    /// nothing of what is to be written now.
+    pub(in crate::engine) fn is_target_refused(&self) -> bool {
+        let is_target =
+            |content: ContentHash| self.target_content().is_none_or(|(_, desired)| desired.hash == content);
+        self.api_refusal.as_ref().is_some_and(|refusal| is_target(refusal.content))
+    }
+
     /// Returns the target content of one source, when only one wants the object, or has it, and its
     /// manifest is usable.
     pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesiredObject)> {

@@ -422,10 +422,10 @@ impl Engine {
             if goes_back {
                 // In the rollback too the configuration goes first, but nothing that is refused keeps
                 // a workload from it.
-                return entry.is_some_and(|entry| entry.api_refusal.is_some());
+                return entry.is_some_and(ObjectEntry::is_target_refused);
             }
             let is_refused =
-                || entry.is_none_or(|entry| entry.api_refusal.is_some() || entry.target_content().is_none());
+                || entry.is_none_or(|entry| entry.is_target_refused() || entry.target_content().is_none());
             let together = own_lead.is_some() && own_lead == lead(need);
             together && !self.is_paused_by_person(need) && !is_refused() && *opens
         }

@@ -7,6 +7,7 @@ use super::harness::Harness;
 use super::restart;
 use super::safety;
 use super::world::{FIRST, SET, World, WorldObject, config, desired, id, reading, start_time, workload};
+use crate::engine::facts::entry::ApiRefusal;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -208,6 +209,33 @@ fn a_rollback_goes_without_what_it_depends_on_where_that_is_refused() {
     }
 }
 
+// The refused commit was taken back, and the refusal says nothing of the content before.
+#[test]
+fn a_rollback_waits_for_data_of_which_the_server_has_refused_another_content() {
+    let (env, web) = (config("env"), workload("web"));
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let mut harness = failed(&[plain(&env, 1), using(1)], &[plain(&env, 2), using(2)]);
+    let refusal = ApiRefusal {
+        source: FIRST,
+        content: desired(&env, 3, "").hash,
+        text: "no".into(),
+        retry: None,
+        rule: RefusalRule::Other,
+        times: 1,
+    };
+    harness.engine.objects.entries.get_mut(&env).unwrap().api_refusal = Some(Box::new(refusal));
+    for _ in 0..5 {
+        harness.keep_ledger();
+        harness.engine.process_changes();
+    }
+    assert_eq!(contents(&harness, [&env, &web]), [2, 2], "{:?}", harness.world.log);
+    assert!(harness.engine.has_rollback_target(&web));
+    let waits = harness.decide(&web).reason;
+    assert_eq!(waits, Some(Reason::Needs(env.clone(), DependencyState::Unchanged)));
+    harness.settle();
+    assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
+}
+
 #[test]
 fn a_rollback_waits_for_no_newer_content_of_what_it_needs() {
     let (api, env, web) = (workload("api"), config("env"), workload("web"));
@@ -286,6 +314,27 @@ fn a_claimed_workload_whose_configuration_waits_for_what_is_refused_holds_no_slo
     read(&mut harness, "r3", &[plain(&api, 3)]);
     harness.settle();
     assert_eq!(contents(&harness, [&api]), [3], "{:?}", harness.world.log);
+}
+
+#[test]
+fn data_of_which_an_older_content_was_refused_wait_for_the_slot_of_their_workload() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let mut harness = Harness::new(1);
+    read(&mut harness, "r1", &[plain(&api, 1), plain(&env, 1), using(1)]);
+    harness.settle();
+    read(&mut harness, "r2", &[plain(&env, 2), using(2)]);
+    settle_refusing(&mut harness, &env, desired(&env, 2, "").hash);
+    assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
+    read(&mut harness, "r3", &[plain(&api, 3), plain(&env, 3), using(3)]);
+    for id in [&api, &env, &web, &env] {
+        harness.step(id);
+    }
+    assert_eq!(contents(&harness, [&api, &env, &web]), [3, 1, 1], "{:?}", harness.world.log);
+    let waits = harness.decide(&env).reason;
+    assert_eq!(waits, Some(Reason::UnitWorkload(web.clone())));
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &env, &web]), [3, 3, 3], "{:?}", harness.world.log);
 }
 
 // The reference is an optional one, so nothing but the restart waits for it.
