@@ -288,6 +288,7 @@ impl Engine {
             if let (Some(live), None) = (self.objects.informer_objects.get(id), entry.min_resource_version) {
                 entry.restore_accepted(live, newest.as_ref());
             }
+            self.track_shown_end(id);
             self.track(id);
             self.track_rollout(id);
             self.objects.wakes.mark(id.clone());
@@ -358,7 +359,11 @@ impl Engine {
                 self.mark_all();
                 self.rollouts.units.forget(source);
             }
+            let finished: Vec<ObjectId> = inventory.finished.keys().cloned().collect();
             self.sources[source].inventory = Some(inventory);
+            for id in &finished {
+                self.track_shown_end(id);
+            }
             self.clear_memo();
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);

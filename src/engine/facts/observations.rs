@@ -361,6 +361,15 @@ impl Engine {
         }
     }
 
+    /// Records the end of a Job that was shown before its source or its inventory was read. It goes
+    /// away in time, and nothing else says then whether it has failed.
+    pub(in crate::engine) fn track_shown_end(&mut self, id: &ObjectId) {
+        let ended = self.objects.informer_objects.get(id).filter(|live| live.finished).cloned();
+        if let Some(live) = ended {
+            self.track_end(id, &live);
+        }
+    }
+
     /// Returns whether this is the content that is wanted of an object.
     pub(in crate::engine) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)

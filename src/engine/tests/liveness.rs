@@ -464,6 +464,32 @@ fn a_job_that_has_succeeded_and_is_gone_holds_up_nobody() {
     }
 }
 
+// It goes away in time, and whoever waits for it would take it for one that has succeeded.
+#[test]
+fn a_job_that_had_failed_before_its_source_or_inventory_was_read_is_known_to_have_failed() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let mut wanted = (*desired(&job, 1, "migrate")).clone();
+    wanted.traits.lifetime = ObjectLifetime::AfterFinish;
+    for is_inventory_last in [false, true] {
+        let mut engine = safety::engine(&[SET], &[job.group_kind()]);
+        let known = engine.source(FIRST).inventory.clone().unwrap();
+        if is_inventory_last {
+            engine.sources[FIRST].inventory = None;
+        }
+        let shown = World::live(&job, &WorldObject::settled(wanted.hash, "r1", 2));
+        let health = Health::new(HealthStatus::Failed, "");
+        engine.observe_object(&job, LiveObject { finished: true, health, ..shown });
+        engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone().into()))]));
+        if is_inventory_last {
+            // The record of an older version does not say how it has ended.
+            let finished = [(job.clone(), wanted.hash)].into();
+            engine.set_inventory(FIRST, Inventory { finished, ..known });
+        }
+        let inventory = engine.source(FIRST).inventory.clone().unwrap();
+        assert!(inventory.failed_jobs.contains(&job), "{is_inventory_last}");
+    }
+}
+
 #[test]
 fn a_failed_workload_whose_newer_content_is_refused_holds_no_slot() {
     let (api, web) = (workload("api"), workload("web"));
