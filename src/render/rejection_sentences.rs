@@ -14,6 +14,9 @@ impl fmt::Display for RejectionCause {
                 write!(f, "revision {} undone by {}", revision.short_name(), actor_words(by))
             }
             Self::RolloutFailed(failed) => write!(f, "{failed}"),
+            Self::NewerRefused(failed, refused, why) => {
+                write!(f, "{failed}; nothing newer replaces it, as {refused} is refused: {why}")
+            }
         }
     }
 }
@@ -120,6 +123,13 @@ mod tests {
         check(
             failed(FailedChange::Revision(revision()), None),
             "revision r2 failed: Deployment shop/web: it crashes",
+        );
+        let (change, workload, why) = (FailedChange::Revision(revision()), web(), "it crashes".into());
+        let release = FailedRelease { change, workload, restarted_for: None, why };
+        check(
+            RejectionCause::NewerRefused(release, id("ConfigMap", "env"), "denied".into()),
+            "revision r2 failed: Deployment shop/web: it crashes; nothing newer replaces it, as ConfigMap shop/env is \
+             refused: denied",
         );
         check(
             failed(FailedChange::Revision(revision()), data()),

@@ -269,6 +269,7 @@ impl Engine {
                     }
                     self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);
+                    self.propose_refused_releases(id);
                     self.wake_unused_claims();
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, RetryCause::Message(text))),

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
-    ObjectLifetime, ObjectRejection, ResourceVersion, RetryCause, RolloutOverlay, SharedDesiredObject, Uid,
+    ObjectLifetime, ObjectRejection, RecreatePolicy, ResourceVersion, RetryCause, RolloutOverlay,
+    SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -227,6 +228,16 @@ impl ObjectEntry {
         let is_target =
             |content: ContentHash| self.target_content().is_none_or(|(_, desired)| desired.hash == content);
         self.api_refusal.as_ref().is_some_and(|refusal| is_target(refusal.content))
+    }
+
+    /// Returns the refusal of the target content that no other try ends. That of a change to an
+    /// immutable field is none, where the object may be deleted and created again.
+    pub(in crate::engine) fn final_refusal(&self) -> Option<&ApiRefusal> {
+        let (_, desired) = self.target_content()?;
+        let refusal = self.api_refusal.as_deref().filter(|refusal| refusal.is_of(desired))?;
+        let is_recreated =
+            refusal.rule == RefusalRule::Immutable && desired.traits.recreate == RecreatePolicy::Allowed;
+        (refusal.retry.is_none() && !is_recreated).then_some(refusal)
     }
 
     /// Returns the target content of one source, when only one wants the object, or has it, and its

@@ -282,7 +282,11 @@ impl Engine {
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn with_desired_contents(&self, source: SourceId, mut unit: ReleaseUnit) -> ReleaseUnit {
+    pub(in crate::engine) fn with_desired_contents(
+        &self,
+        source: SourceId,
+        mut unit: ReleaseUnit,
+    ) -> ReleaseUnit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
             member.content = self.desired_hash(source, id);

@@ -491,12 +491,29 @@ fn a_job_that_had_failed_before_its_source_or_inventory_was_read_is_known_to_hav
 }
 
 #[test]
-fn a_failed_workload_whose_newer_content_is_refused_holds_no_slot() {
+fn a_failed_workload_whose_newer_content_is_refused_for_good_goes_back() {
     let (api, web) = (workload("api"), workload("web"));
     let mut harness = failed(&[plain(&api, 1), plain(&web, 1)], &[plain(&web, 2)]);
     read(&mut harness, "r3", &[plain(&api, 3), plain(&web, 3)]);
     settle_refusing(&mut harness, &web, desired(&web, 3, "").hash);
-    assert_eq!(contents(&harness, [&api, &web]), [3, 2], "{:?}", harness.world.log);
+    assert_eq!(contents(&harness, [&api, &web]), [3, 1], "{:?}", harness.world.log);
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    let cause = &harness.world.rejections[0].cause;
+    assert!(cause.starts_with("revision r2 failed") && cause.ends_with("is refused: no"), "{cause}");
+    read(&mut harness, "r4", &[plain(&web, 4)]);
+    harness.settle();
+    assert_eq!(contents(&harness, [&api, &web]), [3, 4], "{:?}", harness.world.log);
+}
+
+#[test]
+fn a_failed_workload_whose_newer_content_needs_what_is_refused_goes_back_with_its_data() {
+    let (env, web) = (config("env"), workload("web"));
+    let using = |content| with(&web, content, |wanted| wanted.needs = [config("env")].into());
+    let files = |content| [plain(&env, content), using(content)];
+    let mut harness = failed(&files(1), &files(2));
+    read(&mut harness, "r3", &files(3));
+    settle_refusing(&mut harness, &env, desired(&env, 3, "").hash);
+    assert_eq!(contents(&harness, [&env, &web]), [1, 1], "{:?}", harness.world.log);
     assert!(harness.engine.workloads_in_flight().is_empty());
 }
 

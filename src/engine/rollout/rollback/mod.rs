@@ -1,6 +1,7 @@
 //! Rollback: contents that failed, the last good ones, and the return to them.
 
 pub(in crate::engine) mod lifecycle;
+pub(in crate::engine) mod refused_release;
 pub(in crate::engine) mod rejection;
 pub(in crate::engine) mod rejection_cause;
 pub(in crate::engine) mod rejection_text;

@@ -344,6 +344,8 @@ impl Engine {
             let failed = RollbackObstacle::Failed(id.clone(), why.clone());
             let cause = bound_cause(format!("{}; {failed}", rejection.cause));
             Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
+        } else if let Some(rejection) = self.refused_release_rejection(source, id, why) {
+            rejection
         } else {
             let ledger = self.rollouts.ledger.latest();
             let Some(unit) =
@@ -363,6 +365,11 @@ impl Engine {
             let cause = bound_cause(failed.to_string());
             Rejection { action: self.action_for_unit(&unit, id), cause, unit }
         };
+        self.add_pending_rejection(source, rejection);
+    }
+
+    /// Has the inventory of a source record a rejection, in place of others that overlap with it.
+    pub(in crate::engine) fn add_pending_rejection(&mut self, source: SourceId, rejection: Rejection) {
         let rejecting = &mut self.sources[source].pending_rejections;
         rejecting
             .retain(|other| other.unit.members.keys().all(|id| !rejection.unit.members.contains_key(id)));
@@ -411,7 +418,7 @@ impl Engine {
                 && member.rollback_target.content_ref().is_some())
     }
 
-    fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {
+    pub(in crate::engine) fn action_for_unit(&self, unit: &ReleaseUnit, id: &ObjectId) -> RejectionAction {
         if self.is_only_restarted(unit, id) {
             RejectionAction::Quarantine
         } else {

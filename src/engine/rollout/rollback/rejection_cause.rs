@@ -16,6 +16,9 @@ pub(crate) enum RejectionCause {
     Undone(Revision, Arc<str>),
     /// The rollout of a workload failed.
     RolloutFailed(FailedRelease),
+    /// The rollout of a workload failed. The server refuses this object, for which the newer content
+    /// of the workload waits or which is the workload itself, in these words.
+    NewerRefused(FailedRelease, ObjectId, Arc<str>),
 }
 
 /// A release whose rollout failed.
