@@ -111,11 +111,15 @@ fn context_fault(mark: ConfigNodeMark, message: String) -> ConfigFault {
 /// Returns the name of the statuses of an entry, with the placeholder in it; none where it sets
 /// none.
 fn status_template(entry: &NotifyConfig) -> Option<StatusName> {
-    let Recipient::Forge { url, repository, context, .. } = &entry.to else { return None };
+    let Recipient::Forge { forge, url, repository, context, .. } = &entry.to else { return None };
     Some(StatusName {
         server: url.trim_end_matches('/').to_ascii_lowercase(),
         repository: repository.to_ascii_lowercase(),
-        context: context.clone(),
+        // GitHub takes contexts that differ in case alone for one.
+        context: match forge {
+            Forge::GitHub => context.to_lowercase(),
+            Forge::Gitea | Forge::GitLab => context.clone(),
+        },
     })
 }
 

@@ -13,7 +13,6 @@ use super::plaintext_index::PlaintextIndex;
 use super::render_cipher::{SEALED_FIELDS, is_secret};
 use super::root_job::RENDER_FAILED;
 use super::root_render::{RenderError, RenderedObject};
-use super::sandbox::SandboxError;
 use super::secret_exposure::find_exposed;
 use super::sops::DataKey;
 use super::variable_seal::SealKeys;
@@ -137,17 +136,11 @@ impl OpenedInputs {
         if self.is_empty() {
             return error;
         }
-        let none = String::new;
         match error {
             RenderError::Failed { program, .. } | RenderError::Output { program, .. } => {
                 RenderError::MessageWithheld { program }
             }
-            RenderError::Sandbox(SandboxError::Stopped { program, part, .. }) => {
-                SandboxError::Stopped { program, part, stderr: none() }.into()
-            }
-            RenderError::Sandbox(SandboxError::Killed { program, signal, .. }) => {
-                SandboxError::Killed { program, signal, stderr: none() }.into()
-            }
+            RenderError::Sandbox(error) => error.without_stderr().into(),
             RenderError::Refused(found) => {
                 RenderError::Refused(found.into_iter().map(|found| self.without_value(found)).collect())
             }

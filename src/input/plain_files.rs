@@ -1,6 +1,6 @@
 //! The plain files of a source, and the variables that are put into them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -33,7 +33,8 @@ pub(super) fn substitute_plain_files<T: FileTree>(
     known: &HashMap<RootKey, RenderedRoot>,
     literal: &mut LiteralFiles,
 ) -> Result<(Vec<RenderedRoot>, Vec<RenderedContent>), SourceError> {
-    let before = std::mem::take(literal);
+    let (before, keys) = (std::mem::take(literal), FileKeys::of(&variables.table));
+    let known_paths: HashSet<&str> = known.values().map(|root| &*root.path).collect();
     let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
         if before.get(&file.path) == Some(&file.blob) {
@@ -41,8 +42,11 @@ pub(super) fn substitute_plain_files<T: FileTree>(
             left.push(file);
             continue;
         }
-        if let Some(same) = known_file(&file, &variables.table, known) {
-            roots.push(same);
+        // A key is made of all variables, and most files were never made anything of.
+        if known_paths.contains(&*file.path)
+            && let Some(same) = known.get(&keys.key_of(&file)).filter(|same| same.path == file.path)
+        {
+            roots.push(same.clone());
             continue;
         }
         match file_bytes(&file, start, files)? {
@@ -51,7 +55,9 @@ pub(super) fn substitute_plain_files<T: FileTree>(
                 literal.insert(file.path.clone(), file.blob);
                 left.push(file);
             }
-            Some(bytes) => roots.push(substitute_file(&file, &bytes, variables, &mut contents)),
+            Some(bytes) => {
+                roots.push(substitute_file(&file, &bytes, variables, keys.key_of(&file), &mut contents));
+            }
             None => left.push(file),
         }
     }
@@ -59,29 +65,16 @@ pub(super) fn substitute_plain_files<T: FileTree>(
     Ok((roots, contents))
 }
 
-/// Returns what came of a file that had the same variables put in before.
-fn known_file(
-    file: &SnapshotFile,
-    table: &VariableTable,
-    known: &HashMap<RootKey, RenderedRoot>,
-) -> Option<RenderedRoot> {
-    if known.is_empty() {
-        return None;
-    }
-    known.get(&file_key(file, table)).filter(|same| same.path == file.path).cloned()
-}
-
 fn substitute_file(
     file: &SnapshotFile,
     bytes: &[u8],
     variables: &RevisionVariables,
+    key: RootKey,
     contents: &mut Vec<RenderedContent>,
 ) -> RenderedRoot {
     let path = file.path.clone();
     let refused = |found| RenderedRoot::new(path.clone(), RootKey::default(), RootOutcome::Refused(found));
-    let table = &variables.table;
-    let key = file_key(file, table);
-    let read = substitute(&file.path, bytes, table);
+    let read = substitute(&file.path, bytes, &variables.table);
     let is_faulty = |one: &SubstitutedDocument| one.usability == DocumentUsability::Faulty;
     if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
         let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
@@ -116,17 +109,29 @@ fn substitute_file(
     RenderedRoot { warnings, ..RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into())) }
 }
 
-fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
-    let mut hash = Sha256::new();
-    hash.update("rhumb substitute 4");
-    hash.update(<[u8; 20]>::from(file.blob));
-    for (name, value) in table.key_values(&digest) {
-        for part in [name, value] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
+/// The variables as they are in the key of each file, written out once.
+struct FileKeys(Vec<u8>);
+
+impl FileKeys {
+    fn of(table: &VariableTable) -> Self {
+        let mut parts = Vec::new();
+        for (name, value) in table.key_values(&digest) {
+            for part in [name, value] {
+                parts.extend_from_slice(&(part.len() as u64).to_be_bytes());
+                parts.extend_from_slice(part.as_bytes());
+            }
         }
+        Self(parts)
     }
-    hash.finalize().into()
+
+    /// Returns the key of what is made of a file.
+    fn key_of(&self, file: &SnapshotFile) -> RootKey {
+        let mut hash = Sha256::new();
+        hash.update("rhumb substitute 4");
+        hash.update(<[u8; 20]>::from(file.blob));
+        hash.update(&self.0);
+        hash.finalize().into()
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -342,7 +343,10 @@ async fn build<T: FileTree>(
     let command = ProgramCommand::new(&program.path, render_place.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
         .go_runtime(GO_MEMORY_BYTES, 1);
-    let run = host.sandbox().run(&render_place.policy, &command).await?;
+    let run = match host.sandbox().run(&render_place.policy, &command).await {
+        Ok(run) => run,
+        Err(error) => return Err(with_open_words(error, render_place.folder(), tree, files)?.into()),
+    };
     if run.is_success() {
         return Ok(Zeroizing::new(run.output));
     }
@@ -351,12 +355,38 @@ async fn build<T: FileTree>(
         let (program, stderr) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }
-    for stderr in stderr_texts(&run.stderr, render_place.folder()) {
-        if !may_quote(&stderr, tree, files)? {
-            return Err(RenderError::Failed { program: "kustomize", stderr });
+    Err(match open_words(&run.stderr, render_place.folder(), tree, files)? {
+        Some(stderr) => RenderError::Failed { program: "kustomize", stderr },
+        None => RenderError::MessageWithheld { program: "kustomize" },
+    })
+}
+
+/// Returns the error of a run of kustomize with those of its words alone that quote no value.
+fn with_open_words<T: FileTree>(
+    mut error: SandboxError,
+    folder: &Path,
+    tree: &RenderTree,
+    files: &T,
+) -> Result<SandboxError, RenderError> {
+    if let Some(stderr) = error.stderr_mut().filter(|stderr| !stderr.trim().is_empty()) {
+        *stderr = open_words(stderr, folder, tree, files)?.unwrap_or_default();
+    }
+    Ok(error)
+}
+
+/// Returns the words of kustomize about its end that quote no value of a Secret; none where all may.
+fn open_words<T: FileTree>(
+    stderr: &str,
+    folder: &Path,
+    tree: &RenderTree,
+    files: &T,
+) -> Result<Option<String>, RenderError> {
+    for words in stderr_texts(stderr, folder) {
+        if !may_quote(&words, tree, files)? {
+            return Ok(Some(words));
         }
     }
-    Err(RenderError::MessageWithheld { program: "kustomize" })
+    Ok(None)
 }
 
 /// Returns whether words of kustomize may quote a value of a Secret in its files.
@@ -466,6 +496,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
     use crate::input::opened_inputs::OpenedValues;
     use crate::input::plaintext_index::PlaintextIndex;
     use crate::input::variable_seal::SealKeys;
@@ -494,6 +526,36 @@ mod tests {
         let table = VariableTable::open([("B", "true")]);
         assert_eq!(rendered(Some(&table)), expected(json!(true), "true", "true"));
         assert_eq!(rendered(None), expected(json!("${B}"), "${B}", "${B}"));
+    }
+
+    #[test]
+    fn the_words_of_a_program_that_was_ended_show_no_value_of_a_secret() {
+        let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData:\n  a: canary-k7\n";
+        let files = MemoryTree::new()
+            .file("web/kustomization.yaml", "resources: [secret.yaml]\n")
+            .file("web/secret.yaml", secret);
+        let limits = ClosureLimits::default();
+        let closure = find_closure(&files, "web", limits, &mut ParsedFiles::default()).unwrap();
+        let tree = RenderTree::plain(&closure);
+        let check = |stderr: &str, expected: &str| {
+            let texts = || ("kustomize".to_owned(), stderr.to_owned());
+            let (program, stderr) = texts();
+            let stopped = SandboxError::Stopped { program, part: SandboxPart::Output, stderr };
+            let (program, stderr) = texts();
+            let killed = SandboxError::Killed { program, signal: 11, stderr };
+            for error in [stopped, killed] {
+                let before = error.to_string();
+                let shown = with_open_words(error, Path::new("/run/a"), &tree, &files).unwrap().to_string();
+                let words = shown.split_once("; it said: ").map_or("", |(_, words)| words);
+                assert_eq!(words, expected, "{before}");
+            }
+        };
+        check("", "");
+        check("\n", "");
+        check("fatal error: stack overflow\n", "fatal error: stack overflow");
+        check("Error: open /run/a/tree/web/none.yaml\n", "open web/none.yaml");
+        check("bad value canary-k7", "");
+        check("Error: bad value canary-k7\nstopped", "stopped");
     }
 
     /// Prints more small objects than anybody applies, within the bytes of an output.

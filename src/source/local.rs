@@ -91,7 +91,9 @@ impl LocalReference {
             && settled == Some(commit)
             && known == settled
         {
-            self.learn_meaning(full_name);
+            if let Some(short_name) = &self.short_name {
+                short_name.settle(full_name, &self.store, lock, commit)?;
+            }
             return Ok(commit.clone());
         }
         let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
@@ -119,18 +121,10 @@ impl LocalReference {
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &objects, &commit)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &commit)?;
-        self.learn_meaning(full_name);
         if let Some(short_name) = &self.short_name {
-            short_name.record(&self.store, lock, &commit)?;
+            short_name.record(full_name, &self.store, lock, &commit)?;
         }
         Ok(commit)
-    }
-
-    /// Keeps the full name of a reference that came into force.
-    fn learn_meaning(&self, full_name: Option<String>) {
-        if let Some((short_name, full_name)) = self.short_name.as_ref().zip(full_name) {
-            short_name.learn(full_name);
-        }
     }
 
     /// Pins an older revision out of the history of the followed reference; false where that does
@@ -207,7 +201,10 @@ impl LocalReference {
     /// Finds what the reference means: what it meant before, where a revision came into force by
     /// that.
     async fn find_target(&self) -> Result<FoundTarget, SourceError> {
-        let known = self.short_name.as_ref().and_then(|short_name| short_name.meaning(&self.store));
+        let known = match &self.short_name {
+            Some(short_name) => short_name.meaning(&self.store)?,
+            None => None,
+        };
         let is_sought = known.is_none() && self.short_name.is_some();
         let (path, name) = (self.path.clone(), known.map(str::to_owned).or_else(|| self.reference.clone()));
         self.run_blocking(move || {

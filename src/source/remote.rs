@@ -142,7 +142,9 @@ impl RemoteReference {
         };
         let pinned = self.store.reference_target(&RevisionStore::pin_name(&commit))?;
         if pinned.is_some() && settled == Some(&commit) && known == settled {
-            self.learn_meaning(&name);
+            if let Some(short_name) = &self.short_name {
+                short_name.settle(Some(name), &self.store, lock, &commit)?;
+            }
             return Ok(commit);
         }
         let here = pinned.is_some() && self.store.has_revision(&commit);
@@ -153,25 +155,20 @@ impl RemoteReference {
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
         self.store.set_reference(lock, &self.head_ref, &revision)?;
-        self.learn_meaning(&name);
         if let Some(short_name) = &self.short_name {
-            short_name.record(&self.store, lock, &revision)?;
+            short_name.record(Some(name), &self.store, lock, &revision)?;
         }
         Ok(revision)
     }
 
-    /// Keeps the full name of a reference that came into force.
-    fn learn_meaning(&self, full_name: &str) {
-        if let Some(short_name) = &self.short_name {
-            short_name.learn(full_name.to_owned());
-        }
-    }
-
     /// Returns the full names that the wanted reference may have: the one that was followed before
     /// alone.
-    fn wanted_names(&self) -> Vec<String> {
-        let known = self.short_name.as_ref().and_then(|short_name| short_name.meaning(&self.store));
-        known.map_or_else(|| self.wanted.names(), |known| vec![known.to_owned()])
+    fn wanted_names(&self) -> Result<Vec<String>, SourceError> {
+        let known = match &self.short_name {
+            Some(short_name) => short_name.meaning(&self.store)?,
+            None => None,
+        };
+        Ok(known.map_or_else(|| self.wanted.names(), |known| vec![known.to_owned()]))
     }
 
     /// Fails unless a guard lets a revision pass, of whose history as much is fetched as that
@@ -337,7 +334,7 @@ impl RemoteReference {
         lock: &StateLock,
         known: Option<&Revision>,
     ) -> Result<AdvertisedReference, SourceError> {
-        let names = self.wanted_names();
+        let names = self.wanted_names()?;
         let mut command = self.command(self.store.path())?;
         command.args(["ls-remote", "--exit-code", "--", self.address.url.as_str(), "HEAD"]);
         for name in &names {

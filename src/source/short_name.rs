@@ -34,29 +34,55 @@ impl ShortName {
     }
 
     /// Returns the full name by which it was followed before; none where nothing says that.
-    pub(super) fn meaning(&self, store: &RevisionStore) -> Option<&str> {
-        if self.meaning.get().is_none() {
-            let was_followed = |kind: &&str| store.remembered_revision(&self.marker(kind)).is_some();
-            let kind = REFERENCE_KINDS.into_iter().find(was_followed)?;
-            self.learn(format!("refs/{kind}/{}", self.name));
+    ///
+    /// # Errors
+    /// Fails where the store cannot be read: without its meaning, the name could get another one.
+    pub(super) fn meaning(&self, store: &RevisionStore) -> Result<Option<&str>, SourceError> {
+        if self.meaning.get().is_none() && store.exists() {
+            for kind in REFERENCE_KINDS {
+                if store.reference_target(&self.marker(kind))?.is_some() {
+                    self.learn(format!("refs/{kind}/{}", self.name));
+                    break;
+                }
+            }
         }
-        self.meaning.get().map(String::as_str)
+        Ok(self.meaning.get().map(String::as_str))
     }
 
-    /// Takes over the full name by which it is followed, unless one is known.
-    pub(super) fn learn(&self, full_name: String) {
-        let _ = self.meaning.set(full_name);
-    }
-
-    /// Records the full name by which it is followed, for the next process.
-    pub(super) fn record(
+    /// Takes over the full name by which a revision is in force already, and records it unless an
+    /// earlier process has done that.
+    pub(super) fn settle(
         &self,
+        full_name: Option<String>,
         store: &RevisionStore,
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<(), SourceError> {
+        // A recorded one is known by now.
+        if self.meaning.get().is_some() {
+            return Ok(());
+        }
+        self.record(full_name, store, lock, revision)
+    }
+
+    /// Takes over the full name by which a revision comes into force, unless one is known. Records
+    /// it for the next process.
+    pub(super) fn record(
+        &self,
+        full_name: Option<String>,
+        store: &RevisionStore,
+        lock: &StateLock,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
+        if let Some(full_name) = full_name {
+            self.learn(full_name);
+        }
         let Some(kind) = self.meaning.get().and_then(|name| name.split('/').nth(1)) else { return Ok(()) };
         store.set_reference(lock, &self.marker(kind), revision)
+    }
+
+    fn learn(&self, full_name: String) {
+        let _ = self.meaning.set(full_name);
     }
 
     /// Returns the reference in our own store that says by its name what was followed.
@@ -68,4 +94,25 @@ impl ShortName {
 /// Returns whether a name is the whole id of a commit, which no reference of that name replaces.
 pub(super) fn is_whole_id(name: &str) -> bool {
     name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use git2::ObjectType;
+
+    use super::*;
+    use crate::source::SourceSettings;
+
+    #[test]
+    fn a_store_that_cannot_be_read_is_no_word_of_an_unknown_meaning() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = RevisionStore::new(folder.path(), SourceSettings::default());
+        let key = Oid::hash_object(ObjectType::Blob, b"v1").unwrap();
+        let name = ShortName::of(Some("v1"), key).unwrap();
+        assert_eq!(name.meaning(&store).unwrap(), None, "there is no store yet");
+        fs::create_dir(store.path()).unwrap();
+        assert!(name.meaning(&store).is_err());
+    }
 }

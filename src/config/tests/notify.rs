@@ -127,6 +127,16 @@ fn no_two_sources_have_one_status() {
     check(&both, &[SHOP, SITE], Some(&shared(4, "shop", "site")));
     let apart = [entry("deploy", "  sources: [shop]\n"), entry("deploy", "  sources: [team]\n")];
     check(&keys(&apart), &[SHOP, TEAM], Some(&shared(6, "shop", "team")));
+    let in_two_cases = |forge: &str| {
+        let entries = [("Deploy", "shop"), ("deploy", "team")].map(|(context, source)| {
+            format!(
+                "- {forge}: {{repository: acme/shop, token: t, context: {context}}}\n  sources: [{source}]\n"
+            )
+        });
+        keys(&entries)
+    };
+    check(&in_two_cases("github"), &[SHOP, TEAM], Some(&shared(6, "shop", "team")));
+    check(&in_two_cases("gitlab"), &[SHOP, TEAM], None);
     let crossed = [entry("rhumb/{source}", ""), entry("rhumb/shop", "  sources: [team]\n")];
     check(&keys(&crossed), &[SHOP, TEAM], Some(&shared(5, "shop", "team")));
     let again = [entry("deploy", "  on: [failed]\n"), entry("deploy", "  on: [succeeded]\n")];

@@ -205,7 +205,9 @@ async fn template<T: FileTree>(
     }
     let folders = ChartFolders { tree: host.tree, private: &host.policy.private };
     write_values(chart, folders)?;
-    let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await?;
+    let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await;
+    // Its words may hold values, and those about an error alone are looked through.
+    let run = run.map_err(SandboxError::without_stderr)?;
     let (objects, notices) = objects_of(chart, options, &run, files)?;
     Ok(PrintedChart { text: run.output, objects, notices })
 }

@@ -93,8 +93,10 @@ impl FileReading<'_> {
         let mut out = Map::new();
         for entry in value.entries() {
             let key = key_text(entry, &self.words);
-            // A mapping that is merged in is before the one that it is merged into.
-            if self.drops_merged && entry.position < value.position {
+            // A mapping that is merged in is before the one that it is merged into. What is merged
+            // into that one in turn has no place of its own.
+            let is_merged = entry.position < value.position || entry.value.position == value.position;
+            if self.drops_merged && is_merged {
                 continue;
             }
             let length = push_key(&mut self.at, &key);
@@ -386,6 +388,9 @@ mod tests {
         let fault = merged(&json!({"g": {"h": 3}}), file.as_bytes(), ValuesMerge::Merge);
         assert_eq!(fault, Err(ValuesFault::Form("/g/h".to_owned())));
         check(json!({"c": 1}), file, ValuesMerge::Replace, json!({"c": 1}));
+        let nested = "a: &a {b: 1}\nc: &c\n  <<: *a\n  d: 2\ne:\n  <<: *c\n  f: 3\n";
+        let left = json!({"a": {"b": 1}, "c": {"d": 2}, "e": {"f": 3}, "x": 1});
+        check(json!({"x": 1}), nested, ValuesMerge::Override, left);
     }
 
     #[test]

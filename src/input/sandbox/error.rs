@@ -87,6 +87,23 @@ impl SandboxError {
             _ => None,
         }
     }
+
+    /// Returns the words of the program; none where it could say nothing.
+    pub fn stderr_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Stopped { stderr, .. } | Self::Killed { stderr, .. } => Some(stderr),
+            _ => None,
+        }
+    }
+
+    /// Returns it without the words of the program, which may quote what it has read.
+    #[must_use]
+    pub fn without_stderr(mut self) -> Self {
+        if let Some(stderr) = self.stderr_mut() {
+            stderr.clear();
+        }
+        self
+    }
 }
 
 fn text_after_colon(stderr: &str) -> String {

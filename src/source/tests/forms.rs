@@ -144,6 +144,26 @@ async fn a_short_name_keeps_the_meaning_by_which_it_was_followed() {
     assert_eq!(restarted.current_revision(), Some(&first));
 }
 
+// Older versions, and processes that end too early, leave a revision in force without its record.
+#[tokio::test]
+async fn the_meaning_of_a_short_name_is_recorded_where_its_revision_is_in_force_already() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
+    repo.git(&["tag", "v1"]);
+    let state = tempfile::tempdir().unwrap();
+    let location = GitLocation { reference: Some("v1".to_owned()), ..repo.git_location() };
+    let location = ResolvedLocation::Git(location);
+    let open = || Source::open("test", &location, state.path()).unwrap();
+    assert_eq!(open().observe().await.unwrap().revision, first);
+    let files = walkdir::WalkDir::new(state.path()).into_iter().map(Result::unwrap);
+    let records: Vec<_> = files.filter(|found| found.file_name() == "followed-tags").collect();
+    assert_eq!(records.len(), 1, "{records:?}");
+    fs::remove_dir_all(records[0].path()).unwrap();
+    assert_eq!(open().observe().await.unwrap().revision, first);
+    let second = repo.commit(&[("a.yaml", "2")]);
+    repo.git(&["branch", "v1", second.as_str()]);
+    assert_eq!(open().observe().await.unwrap().revision, first);
+}
+
 #[tokio::test]
 async fn what_the_path_inside_may_be() {
     let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1"), ("file", "1")]);
