@@ -118,9 +118,10 @@ fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
     }
 }
 
-/// Goes on until nothing is left, while the API server refuses a content of an object for good.
+/// Goes on while a content is refused for good, until failed content has been judged anew.
 fn settle_refusing(harness: &mut Harness, id: &ObjectId, content: ContentHash) {
-    for _ in 0..200 {
+    for turn in 0..400 {
+        harness.now += super::world::budget(1).deadline * u32::from(turn == 200);
         harness.deliver(usize::MAX);
         harness.finish_rollouts();
         harness.deliver(usize::MAX);
