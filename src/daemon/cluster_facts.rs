@@ -76,7 +76,7 @@ fn with_unknown(
     let apis: BTreeSet<&String> =
         versions_now.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
     let (server, unready) = match (versions_now.server, &before.server) {
-        // What it listed when it was ready counts until its absence is confirmed.
+        // Its list from when it was ready counts until its absence is confirmed.
         (Err(_), Ok(known)) => (Ok(known.clone()), None),
         (server, _) => (server, versions_now.unready),
     };

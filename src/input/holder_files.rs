@@ -102,9 +102,22 @@ pub(super) fn read_holders<T: FileTree>(
     }
     memory.missing = read.missing_secrets(&config.from, namespace);
     if !memory.missing.is_empty() {
-        read_resources(settings, listing, files, parsed, known, (&mut read, &mut memory))?;
+        read_resources(
+            settings,
+            listing,
+            files,
+            parsed,
+            known,
+            FoundHolders { read: &mut read, memory: &mut memory },
+        )?;
     }
     Ok((read, memory))
+}
+
+/// The objects with variables that a pass has found, and what the next pass is to know of them.
+struct FoundHolders<'a> {
+    read: &'a mut HolderReading,
+    memory: &'a mut HolderMemory,
 }
 
 /// Reads the Secrets that are missing in what was read, from the resources of kustomizations.
@@ -114,8 +127,9 @@ fn read_resources<T: FileTree>(
     files: &T,
     parsed: &mut ParsedFiles,
     known: KnownHolders<'_>,
-    (read, memory): (&mut HolderReading, &mut HolderMemory),
+    found: FoundHolders<'_>,
 ) -> Result<(), SourceError> {
+    let FoundHolders { read, memory } = found;
     let VariableSettings { namespace, decrypter, .. } = settings;
     let (mut wanted, mut searched) = (BTreeMap::new(), Vec::new());
     for root in listing.roots.iter().filter(|root| root.form == RootForm::Kustomize) {

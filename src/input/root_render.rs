@@ -374,7 +374,8 @@ fn with_open_words<T: FileTree>(
     Ok(error)
 }
 
-/// Returns the words of kustomize about its end that quote no value of a Secret; none where all may.
+/// Returns the words of kustomize about its end that quote no value of a Secret; none where all
+/// may.
 fn open_words<T: FileTree>(
     stderr: &str,
     folder: &Path,

@@ -34,8 +34,8 @@ pub(super) fn stderr_texts(stderr: &str, folder: &Path) -> [String; 2] {
 /// value.
 fn without_cut_words(stderr: &str) -> String {
     let Some((beginning, end)) = stderr.split_once(OMISSION_MARK) else { return stderr.to_owned() };
-    let beginning = beginning.rsplit_once(char::is_whitespace).map_or("", |(whole, _)| whole);
-    let end = end.split_once(char::is_whitespace).map_or("", |(_, whole)| whole);
+    let beginning = beginning.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words);
+    let end = end.split_once(char::is_whitespace).map_or("", |(_, words)| words);
     format!("{beginning}{OMISSION_MARK}{end}")
 }
 
@@ -48,8 +48,8 @@ fn stderr_excerpt(text: &str) -> String {
         return text.chars().map(plain).collect();
     };
     let cut = text.get(..end).unwrap_or_default();
-    let whole = cut.rsplit_once(char::is_whitespace).map_or("", |(whole, _)| whole.trim_end());
-    whole.chars().map(plain).chain(" …".chars()).collect()
+    let words = cut.rsplit_once(char::is_whitespace).map_or("", |(words, _)| words.trim_end());
+    words.chars().map(plain).chain(" …".chars()).collect()
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
         );
         let long = format!("Error: with config: `\n{}\n`: no patch\n", "patch\n".repeat(MAX_STDERR_CHARS));
         check(&long, ["with config: ` … `: no patch", "`: no patch"]);
-        // What a sandbox leaves out may begin and end within a value.
+        // The part that a sandbox leaves out may begin and end within a value.
         check(
             "Error: bad value cana\n[...]\nry-k7 is no number\n",
             ["bad value [...] is no number", "is no number"],

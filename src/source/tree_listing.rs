@@ -5,8 +5,8 @@ use git2::{Oid, Tree};
 /// The mode and the object of an entry.
 pub(super) type ListedEntry = (i32, Oid);
 
-/// The entries of a tree, ordered by the bytes of their names. Of several with one name the last one
-/// counts.
+/// The entries of a tree, ordered by the bytes of their names. Of several with one name the last
+/// one counts.
 ///
 /// All folders that the roots of a revision read are in memory until they are rendered. Most have
 /// few entries, and take as much as these do.

@@ -112,7 +112,7 @@ impl<'a> ReplicaPair<'a> {
         let before = self.lease().map(uid);
         site.api.delete(&at("Source", &site.system(), &shared_name(0)));
         site.await_absence("ConfigMap", &env(0));
-        // Whoever does not know it may have taken the next one before somebody looks.
+        // A replica that does not know it may have taken the next one before somebody looks.
         eventually("its Lease is gone", SHARED, || match self.lease().map(uid) {
             held if held.is_some() && held == before => Err("it is there"),
             _ => Ok(()),

@@ -17,7 +17,7 @@ use crate::support::{
 /// The time that the documentation promises.
 const PROMISED: Duration = Duration::from_secs(5);
 
-/// The time limit on a busy machine. Whoever hangs here does so for longer.
+/// The time limit on a busy machine. The servers that hang here do so for longer.
 const BUSY_LIMIT: Duration = Duration::from_secs(15);
 
 #[track_caller]

@@ -21,7 +21,7 @@ const SOURCES: usize = 10;
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);
 
-/// The most that two recorded times are off: a process reads an instant and the time one after the
+/// The most that two recorded times are off. A process reads an instant and the time one after the
 /// other, and may be stopped in between.
 const CLOCK_READING: Duration = Duration::from_millis(250);
 

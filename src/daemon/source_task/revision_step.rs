@@ -78,7 +78,9 @@ impl SourceTask {
                 let why: Arc<str> = self.with_age(&reason).into();
                 let known = self.last_error.replace(reason.clone()).is_some_and(|before| before == reason);
                 if remembered.is_some() || !known {
-                    events.extend(remembered.map(|remembered| read(mark_unreadable(remembered, &why))));
+                    let marked =
+                        remembered.map(|(reading, unknown)| read((mark_unreadable(reading, &why), unknown)));
+                    events.extend(marked);
                     events.push(LoopEvent::Unreadable(number, why));
                 }
             }
@@ -154,10 +156,8 @@ impl SourceTask {
         };
         let remembered = self.read_remembered().await;
         let why: Arc<str> = self.with_age(&reason).into();
-        let read = remembered.map(|remembered| {
-            let (reading, unknown) = mark_unreadable(remembered, &why);
-            LoopEvent::SourceRead(number, reading, unknown)
-        });
+        let read = remembered
+            .map(|(reading, unknown)| LoopEvent::SourceRead(number, mark_unreadable(reading, &why), unknown));
         read.into_iter().chain([LoopEvent::Unreadable(number, why)]).collect()
     }
 
@@ -192,13 +192,9 @@ impl SourceTask {
 
 /// Marks the reading of what an earlier process left as one of a source that cannot be read now.
 /// The loop may decide about prunes before it takes the event that says so.
-fn mark_unreadable(
-    remembered: (SourceReading, BTreeSet<GroupKind>),
-    why: &Arc<str>,
-) -> (SourceReading, BTreeSet<GroupKind>) {
-    let (reading, unknown) = remembered;
+fn mark_unreadable(reading: SourceReading, why: &Arc<str>) -> SourceReading {
     let incomplete_reason = Some(why.clone());
-    (SourceReading { incomplete_reason, unrendered: Arc::default(), ..reading }, unknown)
+    SourceReading { incomplete_reason, unrendered: Arc::default(), ..reading }
 }
 
 /// The difference of a revision from the one last reported.

@@ -221,9 +221,9 @@ impl Engine {
             && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_target_refused())
     }
 
-    /// Returns the wave in which an object comes: its own, or that of an object which waits for it, or
-    /// is of the kind that it defines. Of an earlier wave that one and its need would wait for each
-    /// other for ever.
+    /// Returns the wave in which an object comes. It is its own, or that of an object which waits for
+    /// it or is of the kind that it defines. Of an earlier wave that one and its need would wait for
+    /// each other for ever.
     fn due_wave(&self, source: SourceId, desired: &DesiredObject, chain: usize) -> i32 {
         let waiting =
             self.objects.wakes.waiters_of(&WaitTopic::Object(desired.id.clone())).into_iter().flatten();

@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether an object goes back, and another one that it waits for otherwise does not: the
-    /// newer content of that may wait for whatever else.
+    /// Returns whether an object goes back, and another one that it waits for otherwise does not. The
+    /// newer content of that may wait for anything else.
     pub(in crate::engine) fn is_left_behind(&self, id: &ObjectId, other: &ObjectId) -> bool {
         let is_returning = || {
             let rejection = self.entry(other).and_then(|entry| entry.rejection.as_ref());
@@ -113,8 +113,8 @@ impl Engine {
         None
     }
 
-    /// Returns whether a person, the server or a failed dependency keeps an object, or something still
-    /// to be changed that it waits for, from being changed.
+    /// Returns whether a person, the server or a failed dependency keeps an object from being changed.
+    /// It counts as well if that is so of something still to be changed that it waits for.
     pub(in crate::engine) fn is_withheld(&self, id: &ObjectId) -> bool {
         let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
         while let Some(id) = open.pop() {

@@ -15,8 +15,8 @@ pub(in crate::engine) struct StandingBlockers {
     pub(in crate::engine) mode: DecisionMode,
     /// Objects that wait for themselves, each with the reason in words.
     pub(in crate::engine) cycles: BTreeMap<ObjectId, Arc<str>>,
-    /// Objects that stay as they are until a person changes something, by their last decision.
-    /// Those whose content was rejected are not among them.
+    /// Objects that stay as they are until a person changes something, by their last decision. None
+    /// of them has a rejected content.
     refused: BTreeSet<ObjectId>,
     /// Objects that an account may not write, by account, kind and namespace.
     denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,

@@ -34,7 +34,7 @@ pub(crate) enum OrderOutcome {
     Aborted(RejectedUnit),
     /// A unit goes back to an older content.
     Undone(UndoneUnit),
-    /// What was rejected is tried again.
+    /// Rejected content is tried again.
     Retried {
         /// The number of objects of its unit.
         objects: u32,

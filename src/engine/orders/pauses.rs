@@ -87,7 +87,7 @@ impl Engine {
             None => self.orders.opted_out.remove(id),
         };
         if before != self.orders.opted_out.get(id).copied() {
-            // What is released together with it does not wait for it any more.
+            // The rest of its unit does not wait for it any more.
             self.rollouts.units.forget_all();
         }
         let is_asked = self.intents(id).is_some();

@@ -1,7 +1,7 @@
 //! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 //!
-//! A workload is in one of these states, by the sets in `rollouts::Rollouts` and its parts that name
-//! it. The third column says what `Engine::next_ledger` makes of its claim:
+//! A workload is in one of these states, by the sets in `rollouts::Rollouts` and its parts that
+//! name it. The third column says what `Engine::next_ledger` makes of its claim:
 //!
 //! | state of the workload | sets | claim |
 //! |---|---|---|

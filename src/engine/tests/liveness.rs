@@ -144,7 +144,7 @@ fn settle_refusing(harness: &mut Harness, id: &ObjectId, content: ContentHash) {
     }
 }
 
-// What holds the slot would wait for what waits for a slot.
+// The holder of the slot would wait for an object that waits for a slot.
 #[test]
 fn a_rollback_waits_for_no_newer_change_of_an_earlier_wave() {
     let (api, web) = (workload("api"), workload("web"));

@@ -93,8 +93,8 @@ impl FileReading<'_> {
         let mut out = Map::new();
         for entry in value.entries() {
             let key = key_text(entry, &self.words);
-            // A mapping that is merged in is before the one that it is merged into. What is merged
-            // into that one in turn has no place of its own.
+            // A mapping that is merged in is before the one that it is merged into. A mapping
+            // that is merged into that one in turn has no place of its own.
             let is_merged = entry.position < value.position || entry.value.position == value.position;
             if self.drops_merged && is_merged {
                 continue;

@@ -70,8 +70,8 @@ impl NameGenerations {
     }
 }
 
-/// Returns the bytes of memory that names take. A file without any has its entry, in a table of which
-/// half may be empty.
+/// Returns the bytes of memory that names take. A file without any has its entry, in a table of
+/// which half may be empty.
 fn size(objects: &[NamedObject]) -> usize {
     let texts = |one: &NamedObject| {
         let texts = [&one.group, &one.version, &one.kind, &one.name, &one.namespace];
@@ -83,7 +83,7 @@ fn size(objects: &[NamedObject]) -> usize {
     entry + list + objects.iter().map(texts).sum::<usize>()
 }
 
-/// Returns the bytes that an allocator takes for so many: no small block is smaller than four words.
+/// Returns the bytes that an allocator takes for so many. No block is smaller than four words.
 fn block_size(bytes: usize) -> usize {
     let word = size_of::<usize>();
     if bytes == 0 { 0 } else { (bytes + word).next_multiple_of(2 * word).max(4 * word) }
