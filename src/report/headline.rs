@@ -29,8 +29,14 @@ pub(crate) struct DaemonSummary {
     pub objects: usize,
     /// Objects that are applied, and not healthy.
     pub unhealthy: usize,
-    /// Objects that wait or are refused.
-    pub open: usize,
+    /// Objects at their content from before a failed one.
+    pub rolled_back: usize,
+    /// Objects that stay at a failed content.
+    pub quarantined: usize,
+    /// Objects whose content the API server or rhumb refuses.
+    pub refused: usize,
+    /// Objects that wait.
+    pub waiting: usize,
     /// Objects that an annotation takes out of our hands, in git or on the live object.
     pub left_alone: usize,
     /// Workloads whose pods are being replaced.
@@ -77,14 +83,10 @@ impl DaemonSummary {
             sources: sources.collect(),
             objects: all.sum(),
             unhealthy: count(&[Phase::Progressing, Phase::Failed]),
-            open: count(&[
-                Phase::Waiting,
-                Phase::Refused,
-                Phase::RolledBack,
-                Phase::Quarantined,
-                Phase::Paused,
-                Phase::PruneWaiting,
-            ]),
+            rolled_back: count(&[Phase::RolledBack]),
+            quarantined: count(&[Phase::Quarantined]),
+            refused: count(&[Phase::Refused]),
+            waiting: count(&[Phase::Waiting, Phase::Paused, Phase::PruneWaiting]),
             left_alone: left_alone_count(&status.sources),
             rolling: count(&[Phase::RollingOut]),
             // Made of two clocks: without its fraction it stays the same from turn to turn, nearly
@@ -94,7 +96,7 @@ impl DaemonSummary {
     }
 }
 
-/// `shop at 1a2b3c4d5e6f: 20 objects, 1 not healthy, 1 rolling; next resync 12:05:10 UTC`.
+/// `shop at 1a2b3c4d5e6f: 20 objects, 1 rolled back, 1 rolling; next resync 12:05:10 UTC`.
 impl fmt::Display for DaemonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.sources[..] {
@@ -116,8 +118,11 @@ impl fmt::Display for DaemonSummary {
         write!(f, ": {}", count_text(self.objects, "object"))?;
         for (count, words) in [
             (self.unhealthy, "not healthy"),
+            (self.rolled_back, "rolled back"),
+            (self.quarantined, "failed and held"),
+            (self.refused, "refused"),
             (self.rolling, "rolling"),
-            (self.open, "waiting"),
+            (self.waiting, "waiting"),
             (self.left_alone, "left alone by annotation"),
         ] {
             if count > 0 {
@@ -164,9 +169,10 @@ mod tests {
             serde_json::Value::Object(counts.collect())
         };
         let summary = DaemonSummary::of(&status(&each(1), &each(10)));
-        let DaemonSummary { objects, unhealthy, open, left_alone, rolling, .. } = &summary;
-        assert_eq!([*unhealthy, *open, *left_alone, *rolling], [22, 66, 33, 11]);
-        assert_eq!(*objects - unhealthy - open - left_alone - rolling, 11, "the settled ones alone");
+        let DaemonSummary { objects, unhealthy, waiting, left_alone, rolling, .. } = &summary;
+        let failed = [summary.rolled_back, summary.quarantined, summary.refused];
+        assert_eq!(([*unhealthy, *waiting, *left_alone, *rolling], failed), ([22, 33, 33, 11], [11; 3]));
+        assert_eq!(*objects - unhealthy - waiting - left_alone - rolling - 33, 11, "the settled ones alone");
         let sources = [source("shop", None, false), source("ops", None, true)];
         assert_eq!(summary.sources, sources);
         assert_eq!(summary.resync.to_string(), "2030-01-02T03:04:06Z");
@@ -178,27 +184,39 @@ mod tests {
 
     #[test]
     fn one_line_says_it_all() {
-        fn check(sources: Vec<SourceSummary>, counts: [usize; 5], expected: &str) {
-            let [objects, unhealthy, rolling, open, left_alone] = counts;
+        fn check(sources: Vec<SourceSummary>, counts: [usize; 8], expected: &str) {
+            let [objects, unhealthy, rolled_back, quarantined, refused, rolling, waiting, left_alone] =
+                counts;
             let resync = "2030-01-02T03:04:05Z".parse().unwrap();
-            let summary = DaemonSummary { sources, objects, unhealthy, open, left_alone, rolling, resync };
+            let summary = DaemonSummary {
+                sources,
+                objects,
+                unhealthy,
+                rolled_back,
+                quarantined,
+                refused,
+                waiting,
+                left_alone,
+                rolling,
+                resync,
+            };
             assert_eq!(summary.to_string(), expected);
         }
         let shop = || source("shop", Some("0123456789abcdef0123456789abcdef01234567"), false);
-        check(Vec::new(), [0; 5], "serves no source now: 0 objects; next resync 03:04:05 UTC");
+        check(Vec::new(), [0; 8], "serves no source now: 0 objects; next resync 03:04:05 UTC");
         check(
             vec![shop(), source("ops", None, true)],
-            [20, 1, 2, 3, 2],
-            "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 2 rolling, 3 waiting, 2 left alone by annotation; next resync 03:04:05 UTC",
+            [20, 1, 4, 5, 6, 2, 3, 2],
+            "shop at 0123456789ab, ops not read yet: 20 objects, 1 not healthy, 4 rolled back, 5 failed and held, 6 refused, 2 rolling, 3 waiting, 2 left alone by annotation; next resync 03:04:05 UTC",
         );
         check(
             vec![SourceSummary { incomplete: true, ..shop() }],
-            [9, 0, 0, 0, 0],
+            [9, 0, 0, 0, 0, 0, 0, 0],
             "shop at 0123456789ab (incomplete): 9 objects; next resync 03:04:05 UTC",
         );
         check(
             vec![shop(), shop(), shop(), source("a", None, true)],
-            [1, 0, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0, 0],
             "4 sources, 1 incomplete: 1 object; next resync 03:04:05 UTC",
         );
     }
