@@ -109,6 +109,42 @@ fn an_object_that_is_invalid_holds_back_itself_and_what_needs_it_but_not_its_fil
 }
 
 #[test]
+fn an_object_with_a_word_or_a_variable_that_is_not_understood_keeps_its_content_and_is_not_created() {
+    let site = TestNamespace::new("not-understood");
+    let words = [
+        ("wave", "argocd.argoproj.io/sync-wave", "abc"),
+        ("hook", "argocd.argoproj.io/hook", "PreSync"),
+        ("helm-hook", "helm.sh/hook", "pre-install"),
+        ("flux", "image.toolkit.fluxcd.io/x", "1"),
+        ("own", "rhumb.dev/waves", "1"),
+    ];
+    let with_word = |(name, word, value): (&str, &str, &str), prefix: &str| {
+        let annotated = format!("metadata:\n  annotations: {{{word}: \"{value}\"}}\n");
+        yaml::config_map(&format!("{prefix}{name}"), "key", "two").replace("metadata:\n", &annotated)
+    };
+    let folder = Folder::new(&[("plain.yaml", yaml::config_map("plain", "key", "one"))]);
+    for (name, ..) in words {
+        folder.write(&format!("{name}.yaml"), &yaml::config_map(name, "key", "one"));
+    }
+    site.apply(folder.path(), &[]).ends(0);
+    folder.write("plain.yaml", &yaml::config_map("plain", "key", "two"));
+    for one in words {
+        folder.write(&format!("{}.yaml", one.0), &with_word(one, ""));
+        folder.write(&format!("new-{}.yaml", one.0), &with_word(one, "new-"));
+    }
+    folder.write("variable.yaml", &yaml::deployment("variable", 1, "shop.${DOMAIN}/web:1"));
+    let apply = site.apply(folder.path(), &[]).ends(1);
+    assert_eq!(site.data("plain", "key"), "two");
+    for (name, word, _) in words {
+        apply.says(&[&format!("{name}.yaml"), word]);
+        assert_eq!(site.data(name, "key"), "one", "{name}");
+        assert!(!site.has("ConfigMap", &format!("new-{name}")), "{name}");
+    }
+    apply.says(&["variable.yaml", "${DOMAIN}"]);
+    assert!(!site.has("Deployment", "variable"));
+}
+
+#[test]
 fn a_root_that_cannot_be_rendered_makes_the_source_incomplete() {
     let site = TestNamespace::new("foreign-file");
     let folder = Folder::new(&[
