@@ -298,12 +298,6 @@ fn web_host(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{GitUrl, PositiveDuration, TreePath};
-
-    fn at(url: &str) -> SourceLocation {
-        let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
-        SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
-    }
 
     #[test]
     fn a_repository_shows_the_status_of_sources_that_follow_it() {
@@ -317,10 +311,16 @@ mod tests {
                 context: "c".to_owned(),
             };
             for address in followed {
-                assert!(to.is_for(&at(address)), "{repository} at {url}: {address}");
+                assert!(
+                    to.is_for(&SourceLocation::of_repository(address)),
+                    "{repository} at {url}: {address}"
+                );
             }
             for address in others {
-                assert!(!to.is_for(&at(address)), "{repository} at {url}: {address}");
+                assert!(
+                    !to.is_for(&SourceLocation::of_repository(address)),
+                    "{repository} at {url}: {address}"
+                );
             }
         }
         check(

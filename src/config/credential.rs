@@ -62,7 +62,6 @@ impl<'de> Deserialize<'de> for BoundCredentials {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{GitUrl, PositiveDuration, TreePath};
 
     fn read(text: &str) -> Result<BoundCredentials, String> {
         serde_yaml::from_str(text).map_err(|error| error.to_string())
@@ -72,10 +71,7 @@ mod tests {
     fn credentials_are_used_at_their_own_address_and_at_no_other() {
         #[track_caller]
         fn check(all: &BoundCredentials, url: &str, expected: Option<&str>) {
-            let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
-            let at =
-                SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None };
-            let found = match all.of(&at) {
+            let found = match all.of(&SourceLocation::of_repository(url)) {
                 CredentialUse::Bound(name, _) => Some(name.to_string()),
                 CredentialUse::Nothing => None,
                 CredentialUse::Own => panic!("{url} is shown whatever there is"),

@@ -37,6 +37,13 @@ impl SourceLocation {
         Self::Directory("/nonexistent".into())
     }
 
+    /// Returns the location of a whole repository, at its own HEAD.
+    #[cfg(test)]
+    pub(crate) fn of_repository(url: &str) -> Self {
+        let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
+        Self::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
+    }
+
     /// Returns how much of the repository it is.
     pub fn extent(&self) -> RepositoryExtent {
         match self {

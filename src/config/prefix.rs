@@ -217,12 +217,6 @@ fn folders(path: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{GitUrl, PositiveDuration, TreePath};
-
-    fn at(url: &str) -> SourceLocation {
-        let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
-        SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
-    }
 
     #[test]
     fn an_address_is_covered_folder_by_folder() {
@@ -230,10 +224,10 @@ mod tests {
         fn check(prefix: &str, covered: &[&str], others: &[&str]) {
             let prefix: UrlPrefix = prefix.parse().unwrap();
             for url in covered {
-                assert!(prefix.covers(&at(url)), "{url}");
+                assert!(prefix.covers(&SourceLocation::of_repository(url)), "{url}");
             }
             for url in others {
-                assert!(!prefix.covers(&at(url)), "{url}");
+                assert!(!prefix.covers(&SourceLocation::of_repository(url)), "{url}");
             }
         }
         check(

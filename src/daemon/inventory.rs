@@ -6,7 +6,7 @@ mod kept;
 use std::collections::BTreeSet;
 
 pub(super) use finished_jobs::{FINISHED_JOBS_KEY, parse_finished_job};
-use finished_jobs::{ended_jobs, finished_text, parse_failed, parse_finished};
+use finished_jobs::{ended_jobs, finished_text, parse_finished};
 pub(crate) use kept::kept_objects;
 pub(super) use kept::{KEPT_KEY, kept_text};
 
@@ -231,15 +231,10 @@ fn is_naming_targets(engine: View<'_>, source: SourceId, inventory: &InventoryOb
 pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
-    let mut ended = known.filter(|(id, hash)| engine.is_target_hash(id, **hash)).peekable();
+    let mut ended = known.filter(|(id, job)| engine.is_target_hash(id, job.content)).peekable();
     if ended.peek().is_some() {
         let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
-        let failed = text(FINISHED_JOBS_KEY).map(|text| parse_failed(text)).unwrap_or_default();
-        let has_failed = |id: &ObjectId| {
-            let inventory = engine.source(source).inventory.as_ref();
-            inventory.is_some_and(|recorded| recorded.failed_jobs.contains(id))
-        };
-        if ended.any(|(id, hash)| recorded.get(id) != Some(hash) || failed.contains(id) != has_failed(id)) {
+        if ended.any(|(id, job)| recorded.get(id) != Some(job)) {
             return false;
         }
     }
@@ -278,7 +273,6 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         kept: kept_objects(inventory),
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
-        failed_jobs: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_failed(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
             .map(Rejection::quarantine_if_unreadable)
@@ -379,8 +373,8 @@ pub(super) fn wanted_inventory(
         inventory.data.insert(ACKNOWLEDGED_KEY.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let jobs = state.inventory.as_ref().unwrap_or(&recorded);
-    let ended = ended_jobs(engine, source, jobs.finished.clone());
-    let ended = finished_text(&ended, &jobs.failed_jobs) + &unreadable_records::kept_finished_jobs(known);
+    let ended = finished_text(&ended_jobs(engine, source, &jobs.finished))
+        + &unreadable_records::kept_finished_jobs(known);
     replace(&mut inventory, KEPT_KEY, kept_text(&engine.kept_objects(source)));
     replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));
     // Last, as it takes the room that is left.

@@ -5,7 +5,6 @@
 //! `finish_action` in `reconciler/action_results.rs` finishes the key.
 
 mod action_results;
-mod claims;
 mod comparisons;
 mod conclusion;
 mod configs;
@@ -28,6 +27,7 @@ mod orders_objects;
 mod other_daemons;
 mod peers;
 mod pods;
+mod rollout_ledger;
 mod scale_balance;
 mod summary;
 mod turn_executor;
@@ -139,7 +139,7 @@ impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
     pub(crate) fn new(setup: Setup, run_mode: RunMode, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
         let events = LoopChannel::new(setup.cluster.clone());
-        let mut engine = claims::engine(setup.budget, setup.trace.as_ref());
+        let mut engine = rollout_ledger::create_engine(setup.budget, setup.trace.as_ref());
         set_peer_rules(&mut engine, &setup.namespace, run_mode);
         let mut informer_groups = InformerGroups::new(&setup.cluster);
         let parsed =

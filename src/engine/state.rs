@@ -343,13 +343,8 @@ impl Engine {
     pub(super) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
-            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
-                inventory.finished.entry(id.clone()).or_insert(*hash);
-                if known.failed_jobs.contains(id) {
-                    inventory.failed_jobs.insert(id.clone());
-                } else {
-                    inventory.failed_jobs.remove(id);
-                }
+            for (id, job) in known.finished.iter().filter(|(id, job)| self.is_target_hash(id, job.content)) {
+                inventory.finished.entry(id.clone()).or_insert(*job).has_failed = job.has_failed;
             }
         }
         let known = self.sources[source].inventory.as_ref();

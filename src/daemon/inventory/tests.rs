@@ -152,7 +152,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
         crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
     );
     assert!(engine.view().source(SourceId::new(0)).is_complete());
-    let kept: Vec<ObjectId> = ended_jobs(engine.view(), SourceId::new(0), text).into_keys().collect();
+    let kept: Vec<ObjectId> = ended_jobs(engine.view(), SourceId::new(0), &text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }
 
@@ -334,7 +334,7 @@ fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_wh
         let reading =
             crate::engine::SourceReading { revision, incomplete_reason: incomplete, ..Default::default() };
         engine.read(SourceId::new(0), reading);
-        ended_jobs(engine.view(), SourceId::new(0), text.clone()).len()
+        ended_jobs(engine.view(), SourceId::new(0), &text).len()
     };
     assert_eq!((kept(None), kept(Some("a.yaml cannot be read"))), (0, 1));
 }
@@ -442,7 +442,7 @@ fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
     assert_eq!(most * line.len(), finished_jobs::MAX_FINISHED_BYTES, "the last one has just enough");
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
         let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
-        let written = finished_text(&parse_finished(&text), &BTreeSet::new());
+        let written = finished_text(&parse_finished(&text));
         assert_eq!(written.lines().count(), expected);
         assert!(text.starts_with(&written));
     }
@@ -451,7 +451,7 @@ fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
 #[test]
 fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
     use crate::engine::tests::world::{FIRST, SET, World, WorldObject, desired, following, id, reading};
-    use crate::engine::{AdoptPolicy, LiveObject, ObjectLifetime, RepositoryIdentity};
+    use crate::engine::{AdoptPolicy, FinishedJob, LiveObject, ObjectLifetime, RepositoryIdentity};
     let job = id("batch", "Job", "shop", "migrate");
     let check = |lifetime: ObjectLifetime, finished: bool, shown: u32, expected: bool| {
         let mut engine = following(&[("shop", SET, RepositoryIdentity::None)], AdoptPolicy::IfUnowned);
@@ -463,8 +463,9 @@ fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
         let live = LiveObject { finished, ..World::live(&job, &thing) };
         engine.observe_object(&job, live);
         let ended: Vec<_> =
-            ended_jobs(engine.view(), FIRST, std::collections::BTreeMap::new()).into_iter().collect();
-        let recorded = if expected { vec![(job.clone(), hash)] } else { vec![] };
+            ended_jobs(engine.view(), FIRST, &std::collections::BTreeMap::new()).into_iter().collect();
+        let end = FinishedJob { content: hash, has_failed: false };
+        let recorded = if expected { vec![(job.clone(), end)] } else { vec![] };
         assert_eq!(ended, recorded, "{lifetime:?} {finished} {shown}");
     };
     check(ObjectLifetime::AfterFinish, true, 1, true);
@@ -476,10 +477,12 @@ fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
 
 #[test]
 fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
+    use crate::engine::FinishedJob;
     use crate::engine::tests::world::{FIRST, config, desired};
     let (mut engine, _) = having_one_too_many();
     let inventory = engine.view().source(FIRST).inventory.clone().unwrap();
-    let finished = [(config("a"), desired(&config("a"), 1, "a").hash)].into();
+    let end = FinishedJob { content: desired(&config("a"), 1, "a").hash, has_failed: false };
+    let finished = [(config("a"), end)].into();
     set_inventory(&mut engine, Inventory { finished, ..inventory });
     engine.poll(Instant::now());
     let recorded = to_write(&engine);

@@ -173,10 +173,8 @@ impl Engine {
             |need: &ObjectId| self.is_left_behind(&desired.id, need) && self.live_object(need).is_some();
         let mut needs = needs.iter().rev().filter(|need| !is_released_with(need) && !goes_without(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
-        let after = || {
-            let mut all = desired.depends_on.iter();
-            all.find_map(|before| self.dependency_wait(source, desired, before))
-        };
+        let after =
+            || desired.depends_on.iter().find_map(|before| self.dependency_wait(source, desired, before));
         let before_needs = || self.needed_dependency_wait(source, desired);
         let crd = || self.definition_blocker(source, desired);
         let wave = || {

@@ -82,7 +82,7 @@ impl Engine {
             release_blocker,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             config_stamp: wanting.and_then(|(source, desired)| {
-                self.start_stamp(source, desired, self.live_object_of(id, entry))
+                self.pod_config_stamp(source, desired, self.live_object_of(id, entry))
             }),
             prune_decision: None,
             source_doubt: self.absence_doubt(id, entry),

@@ -143,6 +143,12 @@ impl ApiRefusal {
     pub(in crate::engine) fn is_of(&self, content: &DesiredObject) -> bool {
         self.content == content.hash && self.source == content.body.source
     }
+
+    /// Returns whether this content may be deleted and created again, as it changes a field that
+    /// never changes.
+    pub(in crate::engine) fn can_be_recreated(&self, content: &DesiredObject) -> bool {
+        self.rule == RefusalRule::Immutable && content.traits.recreate == RecreatePolicy::Allowed
+    }
 }
 
 /// The kind of rule that a refusal comes from.
@@ -235,9 +241,7 @@ impl ObjectEntry {
     pub(in crate::engine) fn final_refusal(&self) -> Option<&ApiRefusal> {
         let (_, desired) = self.target_content()?;
         let refusal = self.api_refusal.as_deref().filter(|refusal| refusal.is_of(desired))?;
-        let is_recreated =
-            refusal.rule == RefusalRule::Immutable && desired.traits.recreate == RecreatePolicy::Allowed;
-        (refusal.retry.is_none() && !is_recreated).then_some(refusal)
+        (refusal.retry.is_none() && !refusal.can_be_recreated(desired)).then_some(refusal)
     }
 
     /// Returns the target content of one source, when only one wants the object, or has it, and its

@@ -16,7 +16,7 @@ use crate::engine::facts::informer_groups::{
 };
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
+use crate::engine::{FinishedJob, LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
 use crate::object::{ContentHash, ObjectId};
 
 /// The age at which the lookup of an object that was not there is repeated before it is created.
@@ -321,8 +321,7 @@ impl Engine {
     pub(in crate::engine) fn has_succeeded(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let Some((source, desired)) = entry.target_content() else { return false };
         let Some(inventory) = &self.sources[source].inventory else { return false };
-        let is_ended = inventory.finished.get(id).is_some_and(|hash| desired.has_hash(*hash));
-        is_ended && !inventory.failed_jobs.contains(id)
+        inventory.finished.get(id).is_some_and(|job| !job.has_failed && desired.has_hash(job.content))
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
@@ -333,8 +332,8 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Option<ContentHash> {
         let (source, desired) = entry.target_content()?;
-        let recorded =
-            self.sources[source].inventory.as_ref().and_then(|recorded| recorded.finished.get(id).copied());
+        let inventory = self.sources[source].inventory.as_ref();
+        let recorded = inventory.and_then(|inventory| Some(inventory.finished.get(id)?.content));
         let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
         seen.filter(|hash| desired.has_hash(**hash)).copied().or(recorded)
     }
@@ -352,12 +351,8 @@ impl Engine {
         if desired.traits.lifetime == ObjectLifetime::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
-            inventory.finished.insert(id.clone(), release.hash);
-            if live.health.is_current() {
-                inventory.failed_jobs.remove(id);
-            } else {
-                inventory.failed_jobs.insert(id.clone());
-            }
+            let job = FinishedJob { content: release.hash, has_failed: !live.health.is_current() };
+            inventory.finished.insert(id.clone(), job);
         }
     }
 

@@ -30,11 +30,8 @@ pub(crate) struct Inventory {
     pub accepted: Option<Revision>,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
-    /// The contents with which Jobs ended that go away by themselves.
-    pub finished: BTreeMap<ObjectId, ContentHash>,
-    /// The ones of these Jobs that have failed.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub failed_jobs: BTreeSet<ObjectId>,
+    /// The ends of Jobs that go away by themselves.
+    pub finished: BTreeMap<ObjectId, FinishedJob>,
     /// The objects that are kept when nobody wants them any more.
     pub kept: KeptObjects,
     /// Contents that failed here, or that a person undid or aborted.
@@ -47,6 +44,15 @@ pub(crate) struct Inventory {
     pub paused: Option<PauseIntent>,
     /// The acknowledgements of orders and intents.
     pub acknowledged: Vec<Acknowledgement>,
+}
+
+/// The end of a Job that goes away by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FinishedJob {
+    /// The content with which it ended.
+    pub content: ContentHash,
+    /// Indicates whether it has failed.
+    pub has_failed: bool,
 }
 
 /// The reason for which a source is incomplete that was not read yet.

@@ -308,7 +308,7 @@ impl Engine {
 
     /// Returns the stamp of the data that this content's pods are started with, and so the hash in
     /// the template. Unknown data stay as shown.
-    pub(in crate::engine) fn start_stamp(
+    pub(in crate::engine) fn pod_config_stamp(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -347,7 +347,7 @@ impl Engine {
         desired.restart_references()?;
         let live = self.live_object(id).filter(|live| self.source_of(live) == Some(source))?;
         let started = live.shown_config_stamp().filter(|_| !self.is_left_alone(id))?;
-        let next = self.start_stamp(source, desired, Some(live))?;
+        let next = self.pod_config_stamp(source, desired, Some(live))?;
         (next.template_hash() != started.template_hash()).then_some(next)
     }
 
@@ -402,7 +402,7 @@ impl Engine {
         let (_, desired) = self.entry(id)?.target_content()?;
         let (key, foreign) = self.foreign_config(desired)?;
         let live = self.live_object(id);
-        let stamp = self.start_stamp(source, desired, live)?;
+        let stamp = self.pod_config_stamp(source, desired, live)?;
         let before = live.and_then(LiveObject::shown_config_stamp);
         let before = before.filter(|started| started.key == stamp.key).map(|started| started.data);
         // Data that are not known now stay as they are shown, maybe under an earlier key.

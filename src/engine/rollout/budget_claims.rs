@@ -6,7 +6,7 @@
 //! back. One that fails and goes back keeps its slot: the claim of the rollback takes the place of
 //! its claim, without a new start.
 //!
-//! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/claims.rs` writes what
+//! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/rollout_ledger.rs` writes what
 //! `next_ledger` returns, and hands the answer to `set_ledger`. The table in `mod.rs` has the
 //! states of a workload, each with what becomes of its claim.
 
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Returns the budget's answer to each request.
-    pub(in crate::engine) fn slot_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    pub(in crate::engine) fn slot_verdicts(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
         if self.rollouts.slot_requests.is_empty() {
             return BTreeMap::new();
         }
@@ -415,7 +415,7 @@ impl Engine {
         }
         self.record_requested_units(&mut next);
         let claims_to_write = self.rollouts.slot_requests.claims_to_write();
-        let slot_verdicts = if claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_answers() };
+        let slot_verdicts = if claims_to_write.is_empty() { BTreeMap::new() } else { self.slot_verdicts() };
         let allowed = |id: &&ObjectId| matches!(slot_verdicts.get(*id), Some(None));
         let held = if claims_to_write.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();

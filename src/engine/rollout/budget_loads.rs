@@ -164,7 +164,7 @@ impl Engine {
             return;
         }
         self.rollouts.queue.mark_dirty();
-        let slot_verdicts = self.slot_answers();
+        let slot_verdicts = self.slot_verdicts();
         let before = self.rollouts.slot_requests.replace_verdicts(slot_verdicts);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =

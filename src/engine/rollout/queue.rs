@@ -203,7 +203,7 @@ impl Engine {
             let text = shorten(&reason.to_string());
             (QueuedObject { id: id.clone(), inventory_id, position, reason: text }, reason)
         };
-        let mut slot_verdicts = self.slot_answers();
+        let mut slot_verdicts = self.slot_verdicts();
         let requests = self.rollouts.slot_requests.requests().iter();
         let short: Vec<_> =
             requests.filter_map(|request| Some((request, slot_verdicts.remove(&request.id)??))).collect();

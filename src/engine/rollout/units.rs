@@ -297,27 +297,27 @@ impl Engine {
         if let Some(unseen) = self.unseen_workload(source, &desired.id) {
             return Some(Reason::Reading(unseen));
         }
-        let first = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
-        if !self.is_lead_workload_restarted(source, &first) && !self.is_differing_lead(source, &first) {
+        let lead = self.rollouts.units.of(source)?.lead_workloads.get(&desired.id)?.clone();
+        if !self.is_lead_workload_restarted(source, &lead) && !self.is_differing_lead(source, &lead) {
             // Nothing of it is recorded any more. Another one leads what is left, or none.
             self.clear_memo();
             self.rollouts.units.forget(source);
             self.find_units(source);
             return self.unit_release_blocker(source, desired);
         }
-        if let Some(reason) = self.room_shortage(source, &first) {
+        if let Some(reason) = self.room_shortage(source, &lead) {
             return Some(reason);
         }
-        if !self.is_lead_workload_restarted(source, &first) || self.is_waiting_for(source, &first, desired) {
+        if !self.is_lead_workload_restarted(source, &lead) || self.is_waiting_for(source, &lead, desired) {
             if let Some(why) = self.rollouts.ledger.unreadable_reason() {
                 return Some(Reason::RecordUnreadable(why.clone()));
             }
             // Nothing of it asks the budget, so nothing but this asks for its record.
-            self.rollouts.units.request_record(source, first, desired.id.clone());
+            self.rollouts.units.request_record(source, lead, desired.id.clone());
             return Some(Reason::Claiming);
         }
         // It asks for itself.
-        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(first))
+        (lead != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(lead))
     }
 
     /// Returns whether a source asks for another content of a lead workload, or for its restart.
@@ -469,14 +469,14 @@ impl Engine {
             nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id)).collect();
         // One that restarts pods asks the budget, and so opens the unit.
         workloads.sort_by_key(|id| (!self.can_restart_pods(id), *id));
-        let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();
+        let mut leads: BTreeMap<usize, &ObjectId> = BTreeMap::new();
         for id in workloads {
             if let Some(number) = units.number_of(id) {
-                firsts.entry(number).or_insert(id);
+                leads.entry(number).or_insert(id);
             }
         }
-        let first = |id: &ObjectId| firsts.get(&units.number_of(id)?).copied().cloned();
-        let lead_workloads = nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect();
+        let lead = |id: &ObjectId| leads.get(&units.number_of(id)?).copied().cloned();
+        let lead_workloads = nodes.iter().filter_map(|id| Some((id.clone(), lead(id)?))).collect();
         let mut hidden: BTreeMap<usize, Vec<ObjectId>> = BTreeMap::new();
         for id in nodes.iter().filter(|id| is_workload(id) && self.is_unseen(id)) {
             if let Some(number) = units.number_of(id) {

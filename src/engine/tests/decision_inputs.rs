@@ -497,58 +497,6 @@ fn a_newer_template_restarts_the_pods_of_a_workload_that_serves() {
 }
 
 #[test]
-fn a_content_that_leaves_a_step_restarts_the_pods_that_were_held_back() {
-    let surge = |pods: u32| Some(RolloutOverlay::Surge { pods, step: 1 });
-    let check = |shown: Option<RolloutOverlay>, next: Option<RolloutOverlay>, expected: &str| {
-        let held = same_template().with_live(|live| live.overlay = shown.into());
-        held.check_with(|input| input.overlay = next, expected);
-    };
-    check(surge(2), None, "Change 2 of r2, exact, restarts");
-    check(surge(2), surge(3), "Change 2 of r2, exact, restarts");
-    check(surge(2), surge(2), "Change 2 of r2, uid");
-    check(surge(2), surge(1), "Change 2 of r2, uid");
-    check(Some(RolloutOverlay::Narrow(1)), None, "Change 2 of r2, uid");
-    check(None, surge(1), "Change 2 of r2, uid");
-}
-
-#[test]
-fn the_next_step_restarts_pods_and_a_narrower_overlay_does_not() {
-    use RolloutOverlayState::{Overlaid, Plain, Unreadable};
-
-    let surge = |pods: u32, step: u32| RolloutOverlay::Surge { pods, step };
-    let held = |shown: RolloutOverlayState| {
-        scene(&content(&workload("web"), 1)).with_live(|live| live.overlay = shown)
-    };
-    let check = |shown: RolloutOverlayState, next: Option<RolloutOverlay>, expected: &str| {
-        held(shown).check_with(|input| input.overlay = next, expected);
-    };
-    check(Plain, Some(surge(1, 1)), "Step 1 of r1, exact, restarts");
-    check(Overlaid(surge(1, 1)), Some(surge(2, 2)), "Step 1 of r1, exact, restarts");
-    check(Overlaid(surge(1, 1)), None, "Step 1 of r1, exact, restarts");
-    check(Overlaid(surge(2, 1)), Some(surge(1, 1)), "Step 1 of r1, exact");
-    check(Overlaid(RolloutOverlay::Narrow(1)), None, "Step 1 of r1, exact");
-    check(Unreadable, None, "Step 1 of r1, exact");
-    check(Overlaid(surge(1, 1)), Some(surge(1, 1)), "Compare");
-    check(Plain, None, "Compare");
-    // The content is there already, so that only a blocker of all writes keeps its step back.
-    let next = |input: &mut DecisionInput<'_>| input.overlay = Some(RolloutOverlay::Narrow(1));
-    let released = |input: &mut DecisionInput<'_>| {
-        next(input);
-        input.release_blocker = Some(paused());
-    };
-    held(Plain).check_with(released, "Step 1 of r1, exact, restarts");
-    let blocked = |input: &mut DecisionInput<'_>| {
-        next(input);
-        input.write_blocker = Some(paused());
-    };
-    held(Plain).check_with(blocked, "Nothing: it is paused");
-    let starting = held(Plain).with_live(|live| {
-        live.replica_status.as_mut().unwrap().phase = WorkloadPhase::FirstStart;
-    });
-    starting.check_with(next, "Step 1 of r1, exact");
-}
-
-#[test]
 fn an_autoscaler_keeps_the_count_that_the_cluster_shows() {
     let without = |number: u32| ContentHash::hash_bytes(format!("without {number}").as_bytes());
     let counted = || {

@@ -377,9 +377,7 @@ impl Harness {
     /// left.
     pub(super) fn settle(&mut self) {
         for _ in 0..400 {
-            self.deliver(usize::MAX);
-            self.finish_rollouts();
-            self.deliver(usize::MAX);
+            self.deliver_all();
             self.carry_out();
             self.engine.advance(self.now);
             self.keep_ledger();
@@ -427,6 +425,22 @@ impl Harness {
             }
             None => self.finish_rollouts(),
         }
+    }
+
+    /// Delivers all events, and those of the ends of rollouts.
+    pub(super) fn deliver_all(&mut self) {
+        self.deliver(usize::MAX);
+        self.finish_rollouts();
+        self.deliver(usize::MAX);
+    }
+
+    /// Returns the objects to be decided about, once all is delivered and recorded.
+    pub(super) fn next_marked(&mut self) -> Vec<ObjectId> {
+        self.deliver_all();
+        self.engine.advance(self.now);
+        self.keep_ledger();
+        self.engine.process_changes();
+        self.engine.take_dirty()
     }
 
     pub(super) fn finish_rollouts(&mut self) {

@@ -351,9 +351,7 @@ pub(super) fn failing() -> Harness {
         }
         harness.turn();
     }
-    harness.deliver(usize::MAX);
-    harness.finish_rollouts();
-    harness.deliver(usize::MAX);
+    harness.deliver_all();
     harness.engine.advance(harness.now);
     let failed = harness.engine.rollouts.unreported.newly_failed();
     assert!(failed.contains_key(&workload("web")), "{:#?}", harness.world.log);

@@ -122,13 +122,7 @@ fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
 fn settle_refusing(harness: &mut Harness, id: &ObjectId, content: ContentHash) {
     for turn in 0..400 {
         harness.now += super::world::budget(1).deadline * u32::from(turn == 200);
-        harness.deliver(usize::MAX);
-        harness.finish_rollouts();
-        harness.deliver(usize::MAX);
-        harness.engine.advance(harness.now);
-        harness.keep_ledger();
-        harness.engine.process_changes();
-        for marked in harness.engine.take_dirty() {
+        for marked in harness.next_marked() {
             let decision = harness.decide(&marked);
             let is_refused =
                 matches!(&decision.action, Action::Apply(apply) if apply.desired.hash == content);
@@ -483,11 +477,12 @@ fn a_job_that_had_failed_before_its_source_or_inventory_was_read_is_known_to_hav
         engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone().into()))]));
         if is_inventory_last {
             // The record of an older version does not say how it has ended.
-            let finished = [(job.clone(), wanted.hash)].into();
+            let ended = FinishedJob { content: wanted.hash, has_failed: false };
+            let finished = [(job.clone(), ended)].into();
             engine.set_inventory(FIRST, Inventory { finished, ..known });
         }
         let inventory = engine.source(FIRST).inventory.clone().unwrap();
-        assert!(inventory.failed_jobs.contains(&job), "{is_inventory_last}");
+        assert!(inventory.finished[&job].has_failed, "{is_inventory_last}");
     }
 }
 

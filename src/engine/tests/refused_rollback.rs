@@ -29,13 +29,7 @@ fn going_back() -> (Harness, Action) {
     harness.world.bad.insert(hash(2));
     harness.read(reading("r2", &files(2)));
     for _ in 0..200 {
-        harness.deliver(usize::MAX);
-        harness.finish_rollouts();
-        harness.deliver(usize::MAX);
-        harness.engine.advance(harness.now);
-        harness.keep_ledger();
-        harness.engine.process_changes();
-        for id in harness.engine.take_dirty() {
+        for id in harness.next_marked() {
             let decision = harness.decide(&id);
             match &decision.action {
                 Action::Apply(apply) if id == web && !harness.world.rejections.is_empty() => {

@@ -66,9 +66,7 @@ impl NotedLoop {
             self.harness.act(&id, decision);
         }
         self.write_records();
-        self.harness.deliver(usize::MAX);
-        self.harness.finish_rollouts();
-        self.harness.deliver(usize::MAX);
+        self.harness.deliver_all();
     }
 
     fn read_contents(&mut self) {

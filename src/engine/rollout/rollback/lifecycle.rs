@@ -27,9 +27,7 @@ use crate::engine::rollout::rollback::rejection::{
 };
 use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{
-    AcceptedContent, ContentRef, LiveObject, Reason, RecreatePolicy, SharedDesiredObject, is_workload,
-};
+use crate::engine::{AcceptedContent, ContentRef, LiveObject, Reason, SharedDesiredObject, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The readiness of one rollback.
@@ -356,7 +354,7 @@ impl Engine {
         let refusal = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(good))?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
-            RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
+            _ if refusal.can_be_recreated(good) => false,
             _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
         };
         final_now.then(|| refusal.text.clone())

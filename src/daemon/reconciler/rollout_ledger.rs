@@ -122,7 +122,7 @@ fn is_lasting_failure(class: ErrorClass) -> bool {
 
 /// Returns an engine that claims under a name of its own, and knows the time. Its calls are
 /// recorded where a trace is written.
-pub(super) fn engine(budget: Budget, trace: Option<&TraceWriter>) -> Engine {
+pub(super) fn create_engine(budget: Budget, trace: Option<&TraceWriter>) -> Engine {
     let mut engine = match trace.and_then(TraceWriter::recorder) {
         Some(recorder) => Engine::traced(budget, recorder),
         None => Engine::new(budget),
