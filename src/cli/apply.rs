@@ -200,7 +200,7 @@ pub(super) fn line(id: &ObjectId, outcome: &Outcome, palette: Palette) -> String
         }
         Outcome::Waiting(reason) => {
             text = reason.to_string();
-            if reason.is_requested() { ApplyLine::Kept(&text) } else { ApplyLine::Waiting(&text) }
+            if reason.is_requested() { ApplyLine::LeftAlone(&text) } else { ApplyLine::Waiting(&text) }
         }
         Outcome::Refused(Reason::Rejected(rejected)) => {
             text = format!("{}; `rhumb why` says all of it", shorten_text(&rejected.to_string()));

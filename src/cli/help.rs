@@ -59,7 +59,7 @@ manifests say. An object that was not read counts as removed only where its revi
 completely.
 
   + created  ~ changed  - deleted  ± deleted and created again  ? waiting  ! refused
-  = no longer wanted, and kept, as an annotation of it asks
+  = no longer wanted and kept, or left alone by annotation
 
 Examples:
   rhumb diff deploy/

@@ -21,6 +21,8 @@ pub(crate) enum ApplyLine<'a> {
     Pruned,
     /// It is no longer wanted, and stays.
     Kept(&'a str),
+    /// An annotation asks to leave it as it is.
+    LeftAlone(&'a str),
     /// Something that can pass holds it back.
     Waiting(&'a str),
     /// We or the server refused it.
@@ -39,6 +41,7 @@ pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyLine<'_>, palette: Pale
         ApplyLine::Recreated => ("recreated", TextStyle::Changed),
         ApplyLine::Pruned => ("pruned", TextStyle::Removed),
         ApplyLine::Kept(_) => ("kept", TextStyle::Faint),
+        ApplyLine::LeftAlone(_) => ("left alone", TextStyle::Faint),
         ApplyLine::Waiting(_) => ("waiting", TextStyle::Waiting),
         ApplyLine::Refused(_) => ("refused", TextStyle::Error),
         ApplyLine::Failed(_) => ("failed", TextStyle::Error),
@@ -49,6 +52,7 @@ pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyLine<'_>, palette: Pale
     let namespace_text = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
         ApplyLine::Kept(reason)
+        | ApplyLine::LeftAlone(reason)
         | ApplyLine::Waiting(reason)
         | ApplyLine::Refused(reason)
         | ApplyLine::Failed(reason) => {

@@ -531,6 +531,7 @@ fn progress_reads_like_kubectl() {
         progress_line(&web, ApplyLine::Pruned, Palette::Plain),
         progress_line(&web, ApplyLine::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
         progress_line(&shop, ApplyLine::Kept("its annotation asks to keep it"), Palette::Plain),
+        progress_line(&web, ApplyLine::LeftAlone("its annotation asks it"), Palette::Plain),
         progress_line(&shop, ApplyLine::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
@@ -542,6 +543,7 @@ fn progress_reads_like_kubectl() {
     deployment.apps/web pruned (shop)
     deployment.apps/web (shop) waiting: the namespace shop is not there yet
     namespace/shop kept: its annotation asks to keep it
+    deployment.apps/web (shop) left alone: its annotation asks it
     namespace/shop refused: the server says�[31m no
     ");
 }

@@ -170,7 +170,7 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     assert_eq!((site.data("map", "a"), site.data("map", "b")), ("drift".to_owned(), "1".to_owned()));
     assert!(!site.has("ConfigMap", "never"));
     let diff = site.diff(repo.path(), &[]).ends(0);
-    diff.says(&["3 kept"]);
+    diff.says(&["0 unchanged, 3 left alone by annotation"]);
     diff.says(&["its annotation asks not to reconcile it"]);
     diff.says(&["kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
     // No source names it any more, and it stays.
@@ -336,7 +336,8 @@ fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
     let off = marked("map", "rhumb.dev/reconcile: disabled", "1", "1");
     let repo = Repo::new(&[("map.yaml", off), ("other.yaml", yaml::config_map("other", "a", "1"))]);
     let run = site.apply(repo.path(), &["--wait"]).ends(0);
-    run.says(&["configmap/map", "kept", "its annotation asks not to reconcile it"]);
+    run.says(&["configmap/map", "left alone: its annotation asks not to reconcile it"]);
+    run.says(&["1 created, 0 configured, 0 pruned, 0 unchanged, 1 left alone by annotation"]);
     assert!(site.has("ConfigMap", "other") && !site.has("ConfigMap", "map"));
 }
 
