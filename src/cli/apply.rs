@@ -33,7 +33,7 @@ pub(super) fn carry_out(
     let (cluster, note) = runtime.block_on(once.connect())?;
     diff::print_notes(note.iter().chain(&once.note()), terminal);
     if args.dry_run {
-        let plan = runtime.block_on(diff::plan(&once, &cluster))?;
+        let plan = runtime.block_on(diff::plan(&once, &cluster, terminal))?;
         let text = match args.output {
             ApplyOutput::Text => render::text(&plan, terminal.palette()),
             ApplyOutput::Json => render::plan_json(&plan),
@@ -67,7 +67,7 @@ async fn apply(
 ) -> Result<ExitStatus, CommandError> {
     let foreseen = match args.output {
         ApplyOutput::Text => None,
-        ApplyOutput::Json => Some(diff::plan(once, cluster).await?),
+        ApplyOutput::Json => Some(diff::plan(once, cluster, terminal).await?),
     };
     let source = once.source()?;
     let mut pass = run_one_pass(args, once, cluster, BTreeSet::new(), terminal).await?;

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::args::{DiffArgs, DiffOutput, GlobalArgs};
 use super::configured::SelectedSources;
 use super::one_shot_input::OneShotSource;
+use super::pass_progress::await_plan;
 use super::{CommandError, ExitStatus, Terminal, revisions, session};
 use crate::cluster::Cluster;
-use crate::daemon;
+use crate::daemon::{self, PreviewProgress};
 use crate::engine::{Plan, PlannedAction};
 use crate::render;
 
@@ -33,7 +34,7 @@ fn diff_single(
 ) -> Result<ExitStatus, CommandError> {
     let (plan, note) = session::start_runtime()?.block_on(async {
         let (cluster, note) = once.connect().await?;
-        Ok::<_, CommandError>((plan(&once, &cluster).await?, note))
+        Ok::<_, CommandError>((plan(&once, &cluster, terminal).await?, note))
     })?;
     show(args.output, &plan, note.iter().chain(&once.note()), terminal)?;
     Ok(exit_status(&plan))
@@ -48,7 +49,9 @@ fn diff_configured(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let configured = SelectedSources::for_diff(global, &args.source, file, terminal)?;
-    let (plans, notes) = session::start_runtime()?.block_on(plan_sources(&configured))?;
+    let progress = PreviewProgress::default();
+    let planned = Box::pin(plan_sources(&configured, &progress));
+    let (plans, notes) = session::start_runtime()?.block_on(await_plan(planned, &progress, terminal))?;
     let is_only = plans.len() == 1;
     let mut exit = ExitStatus::Done;
     for (number, (name, plan)) in plans.into_iter().enumerate() {
@@ -87,7 +90,10 @@ pub(super) fn source_heading(output: DiffOutput, name: &str, number: usize) -> S
 /// all.
 type SourcePlans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
 
-async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, CommandError> {
+async fn plan_sources(
+    configured: &SelectedSources,
+    progress: &PreviewProgress,
+) -> Result<SourcePlans, CommandError> {
     let config = &configured.config;
     let cluster = session::connect(config).await?;
     let state = session::state(config, &cluster).await?;
@@ -99,7 +105,7 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
         }
     }
     let is_chosen = |name: &str| configured.is_chosen(name);
-    let planned = daemon::preview_all(&cluster, &config.namespace, setups, is_chosen).await?;
+    let planned = daemon::preview_all(&cluster, &config.namespace, setups, is_chosen, progress).await?;
     let planned = planned.into_iter().map(|(name, plan)| (name, plan.map_err(CommandError::from)));
     let (mut plans, others): (Vec<_>, Vec<_>) =
         planned.chain(failed).partition(|(name, _)| configured.is_chosen(name));
@@ -147,9 +153,18 @@ pub(super) fn print_notes<'a>(notes: impl IntoIterator<Item = &'a String>, termi
 }
 
 /// Runs one dry run over the only source.
-pub(super) async fn plan(once: &OneShotSource, cluster: &Cluster) -> Result<Plan, CommandError> {
-    let setup = once.setup(cluster).await?;
-    Ok(Box::pin(daemon::preview(cluster, &once.config.namespace, setup)).await?)
+pub(super) async fn plan(
+    once: &OneShotSource,
+    cluster: &Cluster,
+    terminal: &Terminal,
+) -> Result<Plan, CommandError> {
+    let progress = PreviewProgress::default();
+    let planned = Box::pin(async {
+        let setup = once.setup(cluster).await?;
+        let plan = daemon::preview(cluster, &once.config.namespace, setup, &progress).await?;
+        Ok::<_, CommandError>(plan)
+    });
+    await_plan(planned, &progress, terminal).await
 }
 
 impl From<daemon::PreviewError> for CommandError {

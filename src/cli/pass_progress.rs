@@ -1,13 +1,15 @@
-//! Progress of a pass for those who have no terminal: a pipeline's log is silent for minutes
-//! otherwise.
+//! Progress of a pass or a plan for those who have no terminal: a pipeline's log is silent for
+//! minutes otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, Interval, interval_at};
 
 use super::Terminal;
 use super::object_argument::ObjectArgument;
+use crate::daemon::PreviewProgress;
 use crate::object::{ObjectId, count_text};
 use crate::report::Outcome;
 
@@ -31,6 +33,32 @@ impl ProgressPauses {
             Some(pauses) => drop(pauses.tick().await),
             None => std::future::pending().await,
         }
+    }
+}
+
+/// Awaits a plan, and reports its progress meanwhile.
+pub(super) async fn await_plan<T>(
+    plan: impl Future<Output = T>,
+    progress: &PreviewProgress,
+    terminal: &Terminal,
+) -> T {
+    let mut plan = pin!(plan);
+    let mut pauses = ProgressPauses::start();
+    loop {
+        tokio::select! {
+            biased;
+            planned = &mut plan => return planned,
+            () = pauses.end() => terminal.report(&plan_line(progress.planned(), progress.all())),
+        }
+    }
+}
+
+/// Returns one line about a plan of which so many objects are done, of all that are known so far.
+fn plan_line(planned: usize, all: usize) -> String {
+    if planned < all {
+        format!("progress: {planned} of {} compared\n", count_text(all, "object"))
+    } else {
+        format!("progress: {} compared; reading the source and the cluster\n", count_text(planned, "object"))
     }
 }
 
@@ -105,5 +133,14 @@ mod tests {
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
         progress.note(&id("a"), &Outcome::Recreating);
         assert!(progress.line().starts_with("progress: 1 object done; shop/configmap/a: "));
+    }
+
+    #[test]
+    fn a_line_about_a_plan_counts_what_is_compared() {
+        let reading = "compared; reading the source and the cluster";
+        assert_eq!(plan_line(0, 0), format!("progress: 0 objects {reading}\n"));
+        assert_eq!(plan_line(0, 1), "progress: 0 of 1 object compared\n");
+        assert_eq!(plan_line(299, 300), "progress: 299 of 300 objects compared\n");
+        assert_eq!(plan_line(300, 300), format!("progress: 300 objects {reading}\n"));
     }
 }

@@ -71,7 +71,7 @@ pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
 pub(crate) use moved_objects::MovedObjectSearch;
 pub(crate) use pass_result::{PassEnding, PassResult};
-pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
+pub(crate) use preview::{PreviewError, PreviewProgress, preview, preview_all, preview_of};
 pub(crate) use reconciler::{FetchResult, LoopQueries, Reconciler, RunMode};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, StatusTarget, StatusTargetKind, StatusTargets};

@@ -4,6 +4,7 @@
 mod lists;
 mod plan;
 mod plan_executor;
+mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use self::plan_executor::PlanExecutor;
+pub(crate) use self::progress::PreviewProgress;
 use super::accepted_revision;
 use super::action_executor::{direct_view, run_blocking};
 use super::cluster_facts::versions_of;
@@ -57,8 +59,9 @@ pub(crate) async fn preview(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
+    progress: &PreviewProgress,
 ) -> Result<Plan, PreviewError> {
-    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup)).await?;
+    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, progress)).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -73,7 +76,8 @@ pub(crate) async fn preview_of(
     setup: SourceSetup,
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
-    let (preview, mut decisions) = Box::pin(decide_all(cluster, namespace, setup)).await?;
+    let (preview, mut decisions) =
+        Box::pin(decide_all(cluster, namespace, setup, &PreviewProgress::default())).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }
@@ -90,8 +94,9 @@ pub(crate) async fn preview_all(
     namespace: &str,
     setups: Vec<SourceSetup>,
     planned: impl Fn(&str) -> bool,
+    progress: &PreviewProgress,
 ) -> Result<Vec<(String, Result<Plan, source::SourceError>)>, PreviewError> {
-    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?);
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?, progress);
     let mut read = Vec::new();
     for setup in setups {
         let name = setup.name.clone();
@@ -121,8 +126,9 @@ async fn decide_all(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
+    progress: &PreviewProgress,
 ) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?);
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?, progress);
     let source = Box::pin(preview.add(setup)).await?;
     let decisions = Box::pin(preview.decide_all(source)).await?;
     Ok((preview, decisions))
@@ -152,6 +158,7 @@ struct PreviewRun {
     kinds: KindTable,
     /// The facts that could not be known, of the source that is planned for.
     notes: Vec<String>,
+    progress: PreviewProgress,
 }
 
 /// The view of a source on the cluster.
@@ -168,7 +175,7 @@ struct SourceView {
 }
 
 impl PreviewRun {
-    fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
+    fn new(cluster: Cluster, namespace: &str, kinds: KindTable, progress: &PreviewProgress) -> Self {
         let mut engine = Engine::new(Budget::default()).assume_prerequisites();
         let now = Instant::now();
         let rules = PeerRules { inventory_namespace: namespace.into(), service: SourceService::OneShot };
@@ -177,8 +184,9 @@ impl PreviewRun {
         engine.handle(Input::Scopes(kind_scopes(Some(&kinds))), now);
         let contents = ContentStore::new([]).with_parsed(ParsedFiles::of_single_pass());
         let namespace = namespace.to_owned();
-        let (source_views, notes) = (Vec::new(), Vec::new());
-        Self { cluster, namespace, source_views, source: SourceId::new(0), engine, contents, kinds, notes }
+        let (source_views, notes, progress) = (Vec::new(), Vec::new(), progress.clone());
+        let source = SourceId::new(0);
+        Self { cluster, namespace, source_views, source, engine, contents, kinds, notes, progress }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.

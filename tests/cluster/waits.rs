@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use controlplane::{Fault, Requests, Rule};
 use serde_json::json;
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
@@ -103,6 +104,21 @@ fn a_pass_without_a_terminal_says_each_ten_seconds_what_it_waits_for() {
     for line in lines {
         assert!(line.starts_with("progress: 1 object done; waits-progress/deployment.apps/sick: "), "{line}");
     }
+}
+
+#[test]
+fn a_plan_without_a_terminal_says_after_ten_seconds_how_many_objects_are_compared() {
+    let mut site = TestNamespace::new("waits-plan");
+    let proxy = site.cluster.fault_proxy(14).unwrap();
+    site.through(&proxy);
+    let pause = Duration::from_secs(15);
+    let late = Requests::any().method("PATCH").path_suffix("/configmaps/late").query_contains("dryRun");
+    proxy.add(Rule::new(late, Fault::Delay(pause, pause)).times(1));
+    let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "b"));
+    let folder = Folder::new(&["early", "late"].map(map));
+    let diff = site.diff(folder.path(), &[]).ends(1);
+    let lines: Vec<&str> = diff.stderr.lines().filter(|line| line.starts_with("progress: ")).collect();
+    assert_eq!(lines, ["progress: 1 of 2 objects compared"], "{diff:#?}");
 }
 
 #[test]

@@ -22,9 +22,11 @@ impl PreviewRun {
     /// Returns the plan of these decisions.
     pub(super) async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
         let source = self.engine.view().source(self.source);
+        self.progress.add(decisions.len());
         let mut planned: Vec<PlannedObject> = stream::iter(&decisions)
             .map(|(id, decision)| self.plan_object(id, decision))
             .buffer_unordered(CONCURRENT_DRY_RUNS)
+            .inspect(|_| self.progress.finish_object())
             .filter_map(|planned| async { planned })
             .collect()
             .await;
