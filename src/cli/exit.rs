@@ -23,8 +23,8 @@ pub enum ExitStatus {
     TimedOut = 5,
     /// The configuration is wrong; systemd must not start it again (sysexits' `EX_CONFIG`).
     BadConfiguration = 78,
-    /// A second signal ended it at once, whatever was on its way (the code that a shell gives for
-    /// Ctrl-C).
+    /// A second signal ended `rhumb run` at once, whatever was on its way. A shell gives this code for
+    /// Ctrl-C too, which ends any other command.
     Aborted = 130,
 }
 
@@ -55,7 +55,9 @@ impl ExitStatus {
             Self::BadConfiguration => {
                 "The configuration is wrong, or names another cluster than before. systemd does not start the service again."
             }
-            Self::Aborted => "A second signal stopped it at once, whatever was in progress.",
+            Self::Aborted => {
+                "A second signal stopped `rhumb run` at once, whatever was in progress, or Ctrl-C ended another command."
+            }
         }
     }
 

@@ -19,7 +19,7 @@ Exit codes:
   4   a guard stopped it: the message says what to confirm or to change
   5   timed out: not everything is healthy, or an order is not acknowledged
   78  the configuration is wrong
-  130 a second SIGTERM or Ctrl-C ended it at once";
+  130 Ctrl-C ended it; of `rhumb run`, a second SIGTERM or Ctrl-C";
 
 pub(super) const RUN_USAGE: &str = "\
 rhumb run [OPTIONS] <SOURCE>
@@ -35,7 +35,10 @@ Examples:
   rhumb run ./deploy                         a directory, or a repository
   rhumb run git@git.example.org:shop.git --ref main --path deploy/production
   rhumb run --config /etc/rhumb/rhumb.yaml   several sources, and all settings
-  rhumb run ./deploy --observe               write nothing, only report";
+  rhumb run ./deploy --observe               write nothing, only report
+
+Exit codes: 0 a signal ended it, 78 the configuration is wrong, 130 a second signal ended it at
+once; `rhumb --help` has the others.";
 
 pub(super) const DIFF_USAGE: &str = "\
 rhumb diff [OPTIONS] <SOURCE>
@@ -75,7 +78,7 @@ Examples:
                                              what a pull request changes
 
 Exit codes: 0 no difference, 1 something differs or did not parse, 2 nothing could be read, 3 not
-reachable, 78 the configuration is wrong.";
+reachable, 78 the configuration is wrong, 130 Ctrl-C ended it.";
 
 pub(super) const APPLY_USAGE: &str = "\
 rhumb apply [OPTIONS] <SOURCE>
@@ -102,7 +105,7 @@ continues it.
 
 Exit codes: 0 everything was applied, 1 something waits, was refused or did not parse, 2 nothing
 could be read, 3 not reachable, 4 a guard stopped it, 5 not healthy in time (with --wait), 78 the
-configuration is wrong.";
+configuration is wrong, 130 Ctrl-C ended it.";
 
 pub(super) const VALIDATE_USAGE: &str = "\
 rhumb validate [OPTIONS] <PATH>
@@ -121,7 +124,7 @@ Examples:
   rhumb validate --config rhumb.yaml --source shop deploy/
 
 Exit codes: 0 no errors (there may be warnings), 1 errors, 2 nothing could be read, 3 a git server
-is not reachable, 78 the configuration is wrong.";
+is not reachable, 78 the configuration is wrong, 130 Ctrl-C ended it.";
 
 pub(super) const RENDER: &str = "\
 Objects are printed in the order of the files, with nothing added. Lists are split into their
@@ -137,7 +140,7 @@ Examples:
   rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
 
 Exit codes: 0 everything was read, 1 errors, 2 nothing could be read, 3 a git server is not
-reachable, 78 the configuration is wrong.";
+reachable, 78 the configuration is wrong, 130 Ctrl-C ended it.";
 
 pub(super) const RENDER_USAGE: &str = "\
 rhumb render [OPTIONS] <PATH>
@@ -157,7 +160,7 @@ Examples:
 
 Exit codes: 0 every lock is up to date or was written, 1 a lock is not up to date (with --check) or
 a chart cannot be had, 2 nothing could be read, 3 a server is not reachable, 78 the configuration is
-wrong.";
+wrong, 130 Ctrl-C ended it.";
 
 pub(super) const REPLAY: &str = "\
 Each fact of the trace is handed to the same decisions again, at the time that the trace says. The
@@ -192,7 +195,8 @@ budget and the source add to it. A waiting workload is shown with its place in t
 and the reason.
 
 Exit codes: 0 nothing is rolling out, 1 something is rolling out, waits or failed, 2 wrong usage or
-no such workload, 3 not reachable or not allowed. With --watch 1 means that a rollout failed.";
+no such workload, 3 not reachable or not allowed, 130 Ctrl-C ended it. With --watch 1 means that a
+rollout failed.";
 
 pub(super) const OVERVIEW: &str = "\
 Asks the running daemon over its socket. Where none answers, it reads only the cluster: then it is
@@ -207,7 +211,7 @@ Examples:
   rhumb status --exit-code >/dev/null || echo 'not healthy'
 
 Exit codes: 0 the status was shown, 1 with --exit-code: not everything is healthy, 2 no such source
-or object, 3 neither the daemon nor the cluster answers.";
+or object, 3 neither the daemon nor the cluster answers, 130 Ctrl-C ended it.";
 
 pub(super) const TOP: &str = "\
 Asks the running daemon each second over its socket. Where none answers, it reads only the cluster,
@@ -239,7 +243,8 @@ Examples:
   rhumb events shop
   rhumb events --follow -o json | jq -r 'select(.reason == \"DriftRepaired\") | .message'
 
-Exit codes: 0 the events were shown, 3 no daemon answers, or it ended the stream.";
+Exit codes: 0 the events were shown, 3 no daemon answers, or it ended the stream, 130 Ctrl-C ended
+it.";
 
 pub(super) const CHECK: &str = "\
 Writes nothing. It asks the API server for each right that the sources need as they are now. What
@@ -250,7 +255,7 @@ Examples:
   rhumb check deploy/ -o json | jq .denied
 
 Exit codes: 0 everything is there, 1 something is missing, or a source or the cluster cannot be
-read, 2 wrong usage or no such directory, 78 the configuration is wrong.";
+read, 2 wrong usage or no such directory, 78 the configuration is wrong, 130 Ctrl-C ended it.";
 
 pub(super) const UNINSTALL: &str = "\
 Without --delete-objects all objects stay as they are, with their labels and annotations. What is
@@ -273,7 +278,7 @@ Examples:
 
 Exit codes: 0 done, 1 something is left, 2 wrong usage, a wrong --count or no such source, 3 not
 reachable or not allowed, 4 not confirmed, a daemon serves it, or an object of kind Source declares
-it.";
+it, 130 Ctrl-C ended it.";
 
 pub(super) const RBAC: &str = "\
 Needs no cluster: the roles follow from the manifests. Reading takes a ClusterRole, as kinds are
