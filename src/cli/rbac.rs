@@ -138,7 +138,9 @@ async fn read_rights(
     {
         let contents = contents?;
         if !contents.complete {
-            let message = format!("source {}: not all files are understood", source.name);
+            let why = contents.first_error.map(|found| format!(": {}: {}", found.origin, found.message));
+            let why = why.unwrap_or_default();
+            let message = format!("source {}: not all files are understood{why}", source.name);
             return Err(CommandError::new(ErrorClass::Source, message)
                 .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
         }

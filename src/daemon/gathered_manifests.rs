@@ -10,7 +10,7 @@ use crate::input::{Decrypter, needed_programs, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::render::describe_violation;
-use crate::source::{self, SnapshotFile, Source};
+use crate::source::{self, Snapshot, SnapshotFile, Source};
 
 /// The objects of a source.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct SourceObjects {
     /// Indicates whether every file was read and understood, and no object is held back for an
     /// error in it.
     pub complete: bool,
+    /// The first reason for which it is not, where one is known.
+    pub first_error: Option<Diagnostic>,
     /// The programs that render its roots, or would.
     pub programs: BTreeSet<RenderProgram>,
 }
@@ -31,6 +33,7 @@ pub(crate) struct SourceObjects {
 pub(crate) struct GatheredManifests {
     items: Vec<ManifestItem>,
     complete: bool,
+    first_error: Option<Diagnostic>,
     programs: BTreeSet<RenderProgram>,
 }
 
@@ -39,16 +42,14 @@ pub(crate) async fn gather_manifests(
     files: SourceFiles,
     decrypter: Arc<Decrypter>,
 ) -> Result<GatheredManifests, source::SourceError> {
-    let (items, complete, programs) = match files {
+    match files {
         SourceFiles::Snapshot(disk) => {
             let bytes = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
             let read = disk.snapshot.files.iter().map(|file| read_manifest(file, bytes(file), &decrypter));
-            let (items, complete) = gather(read, disk.snapshot.is_complete());
-            (items, complete, needed_programs(&disk.snapshot))
+            Ok(gather(read, &disk.snapshot))
         }
-        SourceFiles::Source(source) => read_followed(source, decrypter).await?,
-    };
-    Ok(GatheredManifests { items, complete, programs })
+        SourceFiles::Source(source) => read_followed(source, decrypter).await,
+    }
 }
 
 impl GatheredManifests {
@@ -67,7 +68,8 @@ impl GatheredManifests {
         scopes: &KindScopes,
     ) -> SourceObjects {
         let assembled = assemble(self.items, scopes, namespace);
-        let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
+        let error = assembled.diagnostics.into_iter().find(Diagnostic::is_error);
+        let complete = self.complete && error.is_none();
         let (mut objects, mut refused) = (Vec::new(), Vec::new());
         for object in assembled.objects {
             match allow.violation(&object.id, scopes.get(&object.id.group_kind())) {
@@ -75,14 +77,15 @@ impl GatheredManifests {
                 None => objects.push(object),
             }
         }
-        SourceObjects { objects, refused, complete, programs: self.programs }
+        let first_error = self.first_error.or(error);
+        SourceObjects { objects, refused, complete, first_error, programs: self.programs }
     }
 }
 
 async fn read_followed(
     mut source: Source,
     decrypter: Arc<Decrypter>,
-) -> Result<(Vec<ManifestItem>, bool, BTreeSet<RenderProgram>), source::SourceError> {
+) -> Result<GatheredManifests, source::SourceError> {
     let observed = source.observe().await?;
     let gather_all = move |reader: &source::RevisionReader| {
         let snapshot = reader.snapshot(&observed.revision)?;
@@ -90,19 +93,23 @@ async fn read_followed(
         for file in &snapshot.files {
             readings.push(read_manifest(file, &reader.read(file.blob)?, &decrypter));
         }
-        let (items, complete) = gather(readings.into_iter(), snapshot.is_complete());
-        Ok((items, complete, needed_programs(&snapshot)))
+        Ok(gather(readings.into_iter(), &snapshot))
     };
     source.read_bounded(gather_all).await
 }
 
-fn gather(
-    readings: impl Iterator<Item = manifest::ManifestFile>,
-    complete: bool,
-) -> (Vec<ManifestItem>, bool) {
-    readings.fold((Vec::new(), complete), |(mut items, complete), reading| {
-        let understood = reading.understood && !reading.diagnostics.iter().any(Diagnostic::is_error);
-        items.extend(reading.items);
-        (items, complete && understood)
-    })
+fn gather(readings: impl Iterator<Item = manifest::ManifestFile>, snapshot: &Snapshot) -> GatheredManifests {
+    let mut gathered = GatheredManifests {
+        items: Vec::new(),
+        complete: snapshot.is_complete(),
+        first_error: snapshot.refused.first().cloned(),
+        programs: needed_programs(snapshot),
+    };
+    for reading in readings {
+        let error = reading.diagnostics.into_iter().find(Diagnostic::is_error);
+        gathered.complete &= reading.understood && error.is_none();
+        gathered.first_error = gathered.first_error.take().or(error);
+        gathered.items.extend(reading.items);
+    }
+    gathered
 }

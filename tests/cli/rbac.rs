@@ -184,3 +184,32 @@ fn the_example_for_a_cluster_grants_what_is_printed_and_says_what_the_rest_amoun
         assert!(comments.contains(words), "`{words}` is not said: {comments}");
     }
 }
+
+#[test]
+fn kinds_that_are_patterns_are_refused_and_named() {
+    #[track_caller]
+    fn check(fixture: &Fixture, line: &str, code: i32, expected: &str) {
+        let output = fixture.command(line).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), &*output.stdout), (Some(code), &b""[..]), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
+    for (version, kind, expected) in [
+        ("v1", "*", "all.yaml:2: a kind has at most 63 letters"),
+        ("v1", "*/*", "all.yaml:2: a kind has at most 63 letters"),
+        ("*/*", "Secret", "all.yaml:1: apiVersion names a group and a version"),
+        ("apps/*", "Deployment", "all.yaml:1: apiVersion names a group and a version"),
+    ] {
+        let text = format!("apiVersion: '{version}'\nkind: '{kind}'\nmetadata: {{name: all}}\n");
+        check(&Fixture::new(&[("herd/all.yaml", &*text)]), "rbac herd", 2, expected);
+    }
+    for kind in ["*", "*/*"] {
+        let source = format!(
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: herd}}\nspec: {{directory: herd, \
+             allow: {{kinds: ['{kind}']}}}}\n"
+        );
+        let fixture = Fixture::new(&[TWO[1], ("rhumb.yaml", &*source)]);
+        let expected = format!("all of a group, found the text `{kind}`");
+        check(&fixture, "rbac --config rhumb.yaml", 78, &expected);
+    }
+}
