@@ -106,6 +106,30 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     assert_eq!(observe(long + LEASE_DURATION * 2, 2).0, "a");
 }
 
+#[test]
+fn the_lease_of_a_dead_holder_is_taken_within_its_length_and_one_interval_of_its_last_renewal() {
+    for tenths in 0..10 {
+        let start = Instant::now();
+        let renewed = start + LEASE_LIST_INTERVAL * tenths / 10;
+        let mut shares = LeaseShares::new("me");
+        let mut moves_at = |now: Instant| {
+            let mark = if now > renewed { 2 } else { 1 };
+            shares.update(marks("a=you", mark), replicas("me you", mark), now);
+            (taken(&shares.next_moves(&names("a"), now)), shares.next_wake(now))
+        };
+        let latest = renewed + LEASE_DURATION + LEASE_LIST_INTERVAL;
+        let mut now = start;
+        let taken_at = loop {
+            match moves_at(now) {
+                (take, _) if take == "a" => break now,
+                (_, wake) => now = wake,
+            }
+            assert!(now <= latest, "after {tenths} tenths of a second it is not taken");
+        };
+        assert!(taken_at >= renewed + LEASE_DURATION, "after {tenths} tenths of a second it is taken early");
+    }
+}
+
 fn moves_of(shares: &mut LeaseShares, wanted: &str, now: Instant) -> LeaseMoves {
     shares.next_moves(&names(wanted), now)
 }
