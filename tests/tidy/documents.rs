@@ -100,31 +100,65 @@ fn troubleshooting_quotes_the_program() {
     none("docs/troubleshooting.md: the program says no such thing", unknown.collect());
 }
 
+/// Returns whether a file has a test of this name.
+fn has_test(code: &str, name: &str) -> bool {
+    let (plain, asynchronous) = (format!("fn {name}()"), format!("async fn {name}()"));
+    let mut is_marked = false;
+    code.lines().map(str::trim).any(|line| {
+        if line.starts_with("#[") {
+            is_marked |= line == "#[test]" || line.starts_with("#[tokio::test");
+            return false;
+        }
+        let is_declared = line.starts_with(&plain) || line.starts_with(&asynchronous);
+        std::mem::take(&mut is_marked) && is_declared
+    })
+}
+
+/// Returns the words of a cell that name no test of the file before them; all of it where it names
+/// none.
+fn missing_tests(cell: &str) -> Vec<String> {
+    let (mut code, mut count, mut missing) = (String::new(), 0, Vec::new());
+    for word in quoted(cell) {
+        if word.contains('/') {
+            code = read(&word);
+        } else if has_test(&code, &word) {
+            count += 1;
+        } else {
+            missing.push(word);
+        }
+    }
+    if count == 0 {
+        missing.push(cell.to_owned());
+    }
+    missing
+}
+
 #[test]
 fn each_attack_on_a_render_has_its_test() {
     let page = read("docs/reliability.md");
     let (_, section) = page.split_once("\n## Attacks on renders\n").unwrap();
     let rows = section.lines().take_while(|line| !line.starts_with('#'));
     let rows: Vec<&str> = rows.filter(|line| line.starts_with('|')).skip(2).collect();
-    let mut missing = Vec::new();
-    for row in &rows {
-        let cell = row.trim_end_matches('|').rsplit(" | ").next().unwrap();
-        let (mut code, mut count) = (String::new(), 0);
-        for word in quoted(cell) {
-            if word.contains('/') {
-                code = read(&word);
-            } else if code.contains(&format!("#[test]\nfn {word}()")) {
-                count += 1;
-            } else {
-                missing.push(word);
-            }
-        }
-        if count == 0 {
-            missing.push((*row).to_owned());
-        }
-    }
-    none("docs/reliability.md: no such test", missing);
+    let tests = rows.iter().map(|row| row.trim_end_matches('|').rsplit(" | ").next().unwrap());
+    none("docs/reliability.md: no such test", tests.flat_map(missing_tests).collect());
     assert_eq!(rows.len(), 30, "a row for each attack");
+}
+
+#[test]
+fn each_mechanism_against_an_attack_has_its_tests_and_its_cost() {
+    let path = "docs/decisions/0059-each-mechanism-has-its-test-and-its-cost.md";
+    let page = read(path);
+    let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| attack");
+    let rows: Vec<&str> = page.lines().filter(is_row).collect();
+    let missing = rows.iter().flat_map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        match cells[..] {
+            [_, _, tests, cost] if !cost.is_empty() => missing_tests(tests),
+            _ => vec![(*row).to_owned()],
+        }
+    });
+    none(path, missing.collect());
+    assert_eq!(rows.len(), 50, "a row for each attack");
 }
 
 #[test]
