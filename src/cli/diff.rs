@@ -161,8 +161,8 @@ pub(super) async fn plan(
     let progress = PreviewProgress::default();
     let planned = Box::pin(async {
         let setup = once.setup(cluster).await?;
-        let plan = daemon::preview(cluster, &once.config.namespace, setup, &progress).await?;
-        Ok::<_, CommandError>(plan)
+        let preview = daemon::preview(cluster, &once.config.namespace, setup, &progress);
+        Ok::<_, CommandError>(Box::pin(preview).await?)
     });
     await_plan(planned, &progress, terminal).await
 }

@@ -71,7 +71,7 @@ impl PlanGroup {
         }
     }
 
-    /// Returns what all of so many objects have in common, as the begin of a sentence.
+    /// Returns the beginning of a sentence about all of so many objects.
     fn describe_all(self, count: usize) -> String {
         match self {
             Self::Action(PlannedAction::Wait) | Self::Held => format!("all {count} wait"),
