@@ -83,8 +83,8 @@ fn the_running_daemon_sends_nothing_for_what_is_applied() {
     assert_eq!(lists, first_lists);
 }
 
-/// Objects of many kinds under one name. The server fills fields in, or stores them in another form,
-/// and no pod comes of any.
+/// Objects of many kinds under one name. The server fills fields in, or stores them in another
+/// form, and no pod comes of any.
 const SHOP_OF_A_NAME: &str = "
 apiVersion: v1
 kind: ConfigMap
