@@ -403,6 +403,39 @@ mod tests {
     use super::super::state_lock;
     use super::*;
 
+    fn lift_limits(command: &mut Command) {
+        for limit in ["RHUMB_DATA", "RHUMB_FILE", "RHUMB_SECONDS"] {
+            command.env(limit, "unlimited");
+        }
+    }
+
+    /// Fetches by a helper of git that runs what the URL says.
+    #[tokio::test]
+    async fn a_remote_helper_runs_no_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, ran) = (folder.path().join("store.git"), folder.path().join("ran"));
+        git2::Repository::init_bare(&store).unwrap();
+        let url = format!("ext::touch {}", ran.display());
+        let fetch = async |change: &dyn Fn(&mut Command)| {
+            let peer = ChildPeer::Network(TransportPolicy::Authenticated);
+            let mut command = git_command(&store, peer);
+            command.args(["fetch", "--quiet", &url]);
+            lift_limits(&mut command);
+            change(&mut command);
+            let output = command.output().await.unwrap();
+            assert!(!output.status.success(), "{output:?}");
+            (ran.exists(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (is_run, words) = fetch(&|_| {}).await;
+        assert!(!is_run && words.contains("transport 'ext' not allowed"), "{words}");
+        // Where that word allows it, the command is run.
+        let allow = |command: &mut Command| {
+            command.env("GIT_ALLOW_PROTOCOL", "ext");
+        };
+        let (is_run, words) = fetch(&allow).await;
+        assert!(is_run, "{words}");
+    }
+
     /// Asks a store for an object that it lacks. Its configuration names where such ones are, and the
     /// program that is run for it.
     #[tokio::test]
@@ -424,9 +457,7 @@ mod tests {
                 command.args(["-c", &format!("{name}={value}")]);
             }
             command.args(["cat-file", "-p", "0123456789abcdef0123456789abcdef01234567"]);
-            for limit in ["RHUMB_DATA", "RHUMB_FILE", "RHUMB_SECONDS"] {
-                command.env(limit, "unlimited");
-            }
+            lift_limits(&mut command);
             // No transport is allowed either: that is another bar.
             command.env("GIT_ALLOW_PROTOCOL", "file");
             change(&mut command);

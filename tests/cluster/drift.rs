@@ -1,5 +1,6 @@
 //! Somebody writes in our own name: our entry stays complete, and only the values show it. Or he
-//! writes our entry itself, so that no other change of a value shows in it.
+//! writes our entry itself, so that no other change of a value shows in it. Somebody who writes in
+//! his own name is named.
 
 use serde_json::{Value, json};
 
@@ -101,6 +102,51 @@ fn values_that_somebody_writes_in_our_name_are_put_back_by_the_watch_at_a_start_
     await_right_values(&site);
     assert!(!daemon.log().contains("d3Jvbmc="), "a Secret's value is shown");
     site.diff(repo.path(), &[]).ends(0);
+}
+
+/// Puts another value into an object by an update under the name of `kubectl edit`, whatever the
+/// server's controllers write beside it. Returns the time that the server has recorded.
+#[track_caller]
+fn edit(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), value: &str) -> String {
+    let path = format!("{}?fieldManager=kubectl-edit", site.at(kind, name));
+    let after = eventually("it is updated", DEFAULT_TIMEOUT, || {
+        let mut object = site.get(kind, name).unwrap_or_else(|| panic!("there is no {kind} {name}"));
+        *object.pointer_mut(pointer).unwrap() = json!(value);
+        site.api.call("PUT", &path, "application/json", &object)
+    });
+    assert_eq!(after.pointer(pointer), Some(&json!(value)));
+    let entries = after["metadata"]["managedFields"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["manager"] == "kubectl-edit").unwrap();
+    assert_eq!(entry["operation"], "Update", "{entry}");
+    entry["time"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_value_that_somebody_edits_is_put_back_and_the_log_and_an_event_say_who_when_and_which() {
+    let site = TestNamespace::new("drift-edited");
+    let repo = repo();
+    let daemon = daemon_at_rest(&site, &repo);
+    let image = ".spec.template.spec.containers[name=\"main\"].image";
+    for ((place, _, wrong), path) in VALUES.into_iter().zip([".data.mode", ".data.token", image]) {
+        let mark = daemon.mark();
+        let time = edit(&site, place, wrong);
+        let (kind, name, _) = place;
+        let words = format!("kubectl-edit changed {path} at {time}; put back");
+        let line = daemon
+            .says_since(mark, &["INFO drift repaired: ", &words, &format!("{kind} drift-edited/{name}")]);
+        assert!(!line.contains(wrong), "a value is shown: {line}");
+        eventually("an Event says the same", DEFAULT_TIMEOUT, || {
+            let events = site.api.list(&site.at("Event", ""));
+            let is_told = |event: &Value| {
+                event["reason"] == "DriftRepaired"
+                    && event["involvedObject"]["kind"] == kind
+                    && event["involvedObject"]["name"] == name
+                    && event["message"] == words.as_str()
+            };
+            if events.iter().any(is_told) { Ok(()) } else { Err(format!("{events:#?}")) }
+        });
+    }
+    await_right_values(&site);
 }
 
 /// A place, the value of the source, and one of somebody else that looks much alike.

@@ -43,6 +43,7 @@ mod journal;
 mod kills;
 mod kinds;
 mod kustomize;
+mod large_inventories;
 mod large_units;
 mod lifecycle;
 mod listening;

@@ -1,8 +1,22 @@
-//! Dry runs over objects that other sources of the cluster want.
+//! Passes over objects that other sources of the cluster want.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 
 use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
+
+/// Waits until a source requests exactly so many objects that it wants and does not have.
+#[track_caller]
+pub(crate) fn await_requests(site: &TestNamespace<'_>, source: &str, expected: usize) {
+    eventually(&format!("{source} requests {expected} objects"), DEFAULT_TIMEOUT, || {
+        let statement = site.inventory_of(source).unwrap_or_default()["data"]["handover"].clone();
+        let requests = statement.as_str().and_then(|text| text.lines().nth(1)).unwrap_or_default().to_owned();
+        if requests.split(' ').skip(1).count() == expected && requests.starts_with("claims ") {
+            Ok(())
+        } else {
+            Err(requests)
+        }
+    });
+}
 
 /// Serves by another process a source that waits for an object of this one.
 #[test]
@@ -16,11 +30,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     let head = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n";
     let _daemon = site.configured(&format!("{head}---\n{other}"));
     site.await_object("ConfigMap", "theirs");
-    eventually("it claims what it waits for", DEFAULT_TIMEOUT, || {
-        let says = site.inventory_of("others-theirs").unwrap_or_default()["data"]["handover"].clone();
-        let claims = says.as_str().and_then(|says| says.lines().nth(1)).unwrap_or_default().to_owned();
-        if claims.split(' ').count() == 2 { Ok(()) } else { Err(claims) }
-    });
+    await_requests(&site, "others-theirs", 1);
     folder.remove("env.yaml");
     folder.remove("old.yaml");
     let flags = ["--blast-radius", "100"];
@@ -39,6 +49,40 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     let planned = site.diff(folder.path(), &flags).ends(1);
     planned.says(&["- ConfigMap others-diff/env"]);
     planned.says(&["what other sources of the cluster want is not known"]);
+}
+
+#[test]
+fn an_apply_prunes_nothing_that_a_source_of_another_repository_requests_or_has() {
+    let site = TestNamespace::new("others-prune");
+    let map = |name: &str, value: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", value));
+    let folder = Folder::new(&["env", "old", "kept", "more"].map(|name| map(name, "one")));
+    site.apply(folder.path(), &[]).ends(0);
+    let repo = Repo::new(&["env", "theirs"].map(|name| map(name, "two")));
+    let serve_theirs = |spec: &str| {
+        site.configured(&crate::support::source("others-prune-theirs", &site.name, repo.path(), spec))
+    };
+    let mut first = serve_theirs("  adopt: never");
+    site.await_object("ConfigMap", "theirs");
+    await_requests(&site, "others-prune-theirs", 1);
+    folder.remove("env.yaml");
+    folder.remove("old.yaml");
+    let uid = site.value("ConfigMap", "env", "/metadata/uid");
+    let window = site.window();
+    let prune = || site.apply(folder.path(), &["--prune", "--yes"]);
+    let pass = prune().ends(1);
+    pass.says(&["configmap/env", "not pruned now: source others-prune-theirs wants it"]);
+    pass.says(&["configmap/old", "pruned"]);
+    assert_eq!(site.data("env", "a"), "one");
+    // The other source takes it over: no pass knows anything of it any more.
+    assert_eq!(first.stop().code(), Some(0));
+    let _second = serve_theirs("");
+    site.await_data("env", "a", "two");
+    let pass = prune().ends(0);
+    pass.says(&["0 pruned, 2 unchanged"]);
+    assert!(!pass.all().contains("configmap/env"), "{pass:#?}");
+    assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
+    let deleted: Vec<String> = window.deletes().into_iter().map(|event| event.name).collect();
+    assert_eq!(deleted, ["old"]);
 }
 
 // An inventory without objects would hold up the deletions of all others.

@@ -518,6 +518,45 @@ fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile(
 }
 
 #[test]
+fn a_count_confirms_all_pending_deletions_of_a_source_only_where_there_are_exactly_so_many() {
+    let site = TestNamespace::new("confirm-count");
+    let repo = Repo::new(&many(20));
+    let _daemon = site.daemon(repo.path());
+    await_count(&site, 20);
+    let orders = format!("orders.{}.rhumb.dev", site.name);
+    let path = at("ConfigMap", &site.system(), &orders);
+    until("the orders object is made", || site.api.get(&path).is_some());
+    for n in 0..10 {
+        repo.remove(&format!("c{n:03}.yaml"));
+    }
+    repo.commit("Remove half of them");
+    eventually("the deletions are listed", DEFAULT_TIMEOUT, || match listed(&site).len() {
+        10 => Ok(()),
+        other => Err(other),
+    });
+    let window = site.window();
+    let confirm_count =
+        |count: &str| site.rhumb(&["prune", "confirm", "--source", "confirm-count", "--count", count]);
+    for count in ["9", "11"] {
+        let refused = confirm_count(count).ends(2);
+        refused.says(&[&format!(
+            "source confirm-count has 10 pending deletions, not {count}: none is confirmed"
+        )]);
+    }
+    let mut ordered = window.all_writes();
+    ordered.retain(|event| event.name == orders);
+    assert!(ordered.is_empty(), "{ordered:#?}");
+    repo.change("c019.yaml", &yaml::config_map("c019", "key", "two"));
+    site.await_data("c019", "key", "two");
+    window.assert_no_deletes();
+    confirm_count("10").ends(0);
+    await_count(&site, 10);
+    let mut deleted: Vec<String> = window.deletes().into_iter().map(|event| event.name).collect();
+    deleted.sort_unstable();
+    assert_eq!(deleted, (0..10).map(|n| format!("c{n:03}")).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_list_without_room_for_all_says_how_many_it_leaves_out() {
     let site = TestNamespace::new("prune-many");
     let all: Vec<String> = (0..2_010).map(|n| yaml::config_map(&format!("c{n:04}"), "a", "1")).collect();

@@ -83,6 +83,142 @@ fn the_running_daemon_sends_nothing_for_what_is_applied() {
     assert_eq!(lists, first_lists);
 }
 
+/// Objects of many kinds under one name. The server fills fields in, or stores them in another
+/// form, and no pod comes of any.
+const SHOP_OF_A_NAME: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, labels: {app: NAME}, annotations: {empty: \"\"}}
+data: {a: b, long: \"0123456789\"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: NAME}
+data: {a: b25l}
+stringData: {b: two}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: NAME}
+automountServiceAccountToken: false
+---
+apiVersion: v1
+kind: Service
+metadata: {name: NAME}
+spec: {selector: {app: NAME}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: NAME}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: NAME}
+rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: NAME}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: NAME}
+subjects: [{kind: User, name: NAME}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: NAME}
+spec: {podSelector: {}, ingress: [{ports: [{port: 80}]}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: NAME}
+spec: {defaultBackend: {service: {name: NAME, port: {number: 80}}}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: NAME}
+spec: {minAvailable: 1, selector: {matchLabels: {app: NAME}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: NAME}
+spec:
+  schedule: '0 3 * * *'
+  suspend: true
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: busybox, env: [], resources: {limits: {cpu: 1, memory: 1024Mi}}}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: NAME}}
+  strategy: {}
+  template:
+    metadata: {labels: {app: NAME}, creationTimestamp: null}
+    spec:
+      containers:
+      - {name: main, image: nginx, command: null, ports: [{containerPort: 80}], resources: {requests: {cpu: 0.5}}}
+      volumes: [{name: tmp, emptyDir: {}}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: NAME}
+spec:
+  replicas: 0
+  serviceName: NAME
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: main, image: \"nginx:1\", envFrom: [{configMapRef: {name: NAME}}]}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: NAME}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {nodeSelector: {disk: nowhere}, containers: [{name: main, image: \"nginx:1\"}]}
+";
+
+/// The number of objects of [`SHOP_OF_A_NAME`], and of these names.
+const KINDS: usize = 14;
+const SHOPS: usize = 21;
+
+#[test]
+fn a_second_pass_over_many_objects_sends_nothing_and_a_daemon_writes_what_a_commit_changes() {
+    let site = TestNamespace::new("quiet-many");
+    let shops =
+        (0..SHOPS).map(|n| (format!("shop{n}.yaml"), SHOP_OF_A_NAME.replace("NAME", &format!("shop{n}"))));
+    let mut files: Vec<(String, String)> = shops.collect();
+    files.push(("env.yaml".to_owned(), yaml::config_map("env", "a", "b")));
+    let repo = Repo::new(&files);
+    let all = KINDS * SHOPS + 1;
+    site.apply(repo.path(), &["--ref", "HEAD"]).ends(0).says(&[&format!("{all} created")]);
+    let window = site.window();
+    let new = site.with_empty_state();
+    let second = new.apply(repo.path(), &["--ref", "HEAD", "--prune"]).ends(0);
+    second.says(&[&format!("0 created, 0 configured, 0 pruned, {all} unchanged")]);
+    window.assert_silent();
+
+    let window = site.window();
+    let other = site.with_empty_state();
+    let _daemon = other.configured(&site.configuration(repo.path(), "resync: 1s"));
+    repo.change("env.yaml", &yaml::config_map("env", "a", "c"));
+    site.await_data("env", "a", "c");
+    in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
+        let reads = count_reads(&window);
+        if reads >= 4 { Ok(()) } else { Err(format!("{reads} reads of the inventory")) }
+    });
+    let written: Vec<String> = window.writes().into_iter().map(|event| event.name).collect();
+    assert_eq!(written, ["env"]);
+}
+
 #[test]
 fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     // Without controllers no Deployment ever becomes healthy.

@@ -1,6 +1,7 @@
 //! The remote repository fails in every way: the last revision stays in force, and nothing is
 //! deleted.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -207,4 +208,66 @@ fn walk(folder: &std::path::Path, name: &str) -> std::path::PathBuf {
         left.extend(std::fs::read_dir(&next).into_iter().flatten().flatten().map(|entry| entry.path()));
     }
     panic!("no {name} below {}", folder.display());
+}
+
+/// Returns a URL whose helper makes a file, where git is let to run it, and the path of that file.
+fn helper_url(folder: &tempfile::TempDir) -> (String, PathBuf) {
+    let made = folder.path().join("made");
+    (format!("ext::touch {}", made.display()), made)
+}
+
+#[test]
+fn a_repository_whose_url_is_a_command_is_refused_and_the_command_is_not_run() {
+    let site = TestNamespace::new("git-helper");
+    let folder = tempfile::tempdir().unwrap();
+    let (url, made) = helper_url(&folder);
+    let refusal = "remote helpers are not run: use https://, ssh:// or a path";
+    for command in ["apply", "diff"] {
+        let refused = site.rhumb(&[command, &url]);
+        assert_ne!(refused.code, 0, "{refused:#?}");
+        refused.says(&[refusal]);
+    }
+    Daemon::start(site.command(&["run", &url])).says(&[refusal]);
+    let head = "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: git-helper}\n";
+    site.configured(&format!("{head}spec: {{git: {{url: '{url}'}}}}\n")).says(&[refusal]);
+    assert!(!made.exists());
+    // It would have been: git runs it, where that is allowed.
+    Command::new("git").args(["ls-remote", &url]).env("GIT_ALLOW_PROTOCOL", "ext").output().unwrap();
+    assert!(made.exists());
+}
+
+#[test]
+fn a_submodule_whose_url_is_a_command_is_not_read_and_the_command_is_not_run() {
+    let site = TestNamespace::new("git-submodule");
+    let folder = tempfile::tempdir().unwrap();
+    let (url, made) = helper_url(&folder);
+    let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
+    repo.write(".gitmodules", &format!("[submodule \"sub\"]\n\tpath = sub\n\turl = \"{url}\"\n"));
+    repo.git(&["add", ".gitmodules"]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", repo.head())]);
+    repo.git(&["commit", "--quiet", "--message", "Add a submodule"]);
+    let remote = Remote::of(&repo);
+    // A repository on this host may ask for it by its own configuration too.
+    let update = format!("!touch {}", made.display());
+    for (key, value) in [
+        ("submodule.sub.url", &*url),
+        ("submodule.sub.active", "true"),
+        ("submodule.sub.update", &*update),
+        ("submodule.recurse", "true"),
+        ("fetch.recurseSubmodules", "true"),
+    ] {
+        repo.git(&["config", key, value]);
+    }
+    let refusal = ["WARN", "sub", "a submodule or nested repository is not read"];
+    let mut fetched = daemon(&site, &remote);
+    fetched.says(&refusal);
+    site.await_data("map", "a", "1");
+    assert_eq!(fetched.stop().code(), Some(0));
+    let here = site.with_empty_state();
+    let mut local = here.daemon(repo.path());
+    local.says(&refusal);
+    site.api.merge(&site.at("ConfigMap", "map"), "them", &json!({"data": {"a": "theirs"}}));
+    site.await_data("map", "a", "1");
+    assert_eq!(local.stop().code(), Some(0));
+    assert!(!made.exists());
 }

@@ -4,7 +4,8 @@
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::json;
 
-use crate::support::{Folder, Repo, TestNamespace, run, source, yaml};
+use crate::others::await_requests;
+use crate::support::{Folder, Repo, TestNamespace, run, source, until, yaml};
 
 #[test]
 fn an_object_in_two_files_is_refused_and_both_are_named() {
@@ -69,6 +70,54 @@ fn an_object_of_two_sources_stays_with_the_one_that_has_it_and_both_are_named() 
     site.await_data("env", "key", "other");
     site.await_data("rest", "key", "one");
     window.assert_no_deletes();
+}
+
+#[test]
+fn the_source_that_has_an_object_goes_on_while_one_of_another_process_waits_for_it() {
+    let site = TestNamespace::new("two-processes");
+    let mut other = site.with_empty_state();
+    other.known_as("newcomer");
+    let files = |image: &str, value: &str| {
+        [("env.yaml", yaml::config_map("env", "key", value)), ("web.yaml", yaml::deployment("web", 2, image))]
+    };
+    let owner = Repo::new(&files("app:1", "one"));
+    let newcomer = Repo::new(&files("app:theirs", "theirs"));
+    newcomer.change("own.yaml", &yaml::config_map("own", "key", "one"));
+    let _first = site.configured(&site.configuration(owner.path(), "budget: {soak: 0s}"));
+    site.await_data("env", "key", "one");
+    site.await_rollout("web");
+    let uids = || {
+        [("ConfigMap", "env"), ("Deployment", "web")]
+            .map(|(kind, name)| site.value(kind, name, "/metadata/uid"))
+    };
+    let before = uids();
+    let (window, theirs) = (site.window(), other.window());
+    let second = other.configured(&source("two-processes-newcomer", &site.name, newcomer.path(), ""));
+    for object in ["ConfigMap two-processes/env", "Deployment two-processes/web"] {
+        second.says(&["refused", "it belongs to source two-processes", object]);
+    }
+    site.await_data("own", "key", "one");
+    await_requests(&site, "two-processes-newcomer", 2);
+    for (image, value) in [("app:2", "two"), ("app:3", "three")] {
+        for (file, text) in files(image, value) {
+            owner.write(file, &text);
+        }
+        owner.commit("Change both");
+        site.await_data("env", "key", value);
+        let live = "/spec/template/spec/containers/0/image";
+        until("web has the newer image", || site.value("Deployment", "web", live) == json!(image));
+        site.await_rollout("web");
+    }
+    // All else of the one that waits goes on too.
+    newcomer.change("own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    assert_eq!(uids(), before);
+    for (resource, name) in [("configmaps", "env"), ("deployments", "web")] {
+        let tried = theirs.to(resource, name);
+        assert!(tried.is_empty(), "{tried:#?}");
+    }
+    window.assert_no_deletes();
+    theirs.assert_no_deletes();
 }
 
 #[test]

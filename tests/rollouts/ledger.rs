@@ -1,10 +1,10 @@
 //! The rollout ledger, when somebody else takes it away, empties it or writes into it what nobody
-//! can read.
+//! can read, and when the process that wrote into it has ended.
 
 use serde_json::{Value, json};
 
 use crate::failures::{BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
-use crate::manifests::Web;
+use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
@@ -14,10 +14,15 @@ fn budget(site: &TestNamespace<'_>) -> String {
     at("ConfigMap", &site.system(), NAME)
 }
 
+/// Returns a list of the ledger that its object records; empty where there is none.
+fn entries(object: &Value, key: &str) -> Vec<Value> {
+    let text = object.pointer("/data/claims").and_then(Value::as_str);
+    let ledger: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+    ledger.and_then(|ledger| ledger[key].as_array().cloned()).unwrap_or_default()
+}
+
 fn claims(site: &TestNamespace<'_>) -> Vec<Value> {
-    let text = site.api.value(&budget(site), "/data/claims");
-    let ledger: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
-    ledger.and_then(|ledger| ledger["claims"].as_array().cloned()).unwrap_or_default()
+    entries(&site.api.get(&budget(site)).unwrap_or_default(), "claims")
 }
 
 fn await_claim(site: &TestNamespace<'_>, name: &str) {
@@ -122,4 +127,27 @@ fn an_abort_after_a_commit_that_scales_a_held_step_goes_back() {
     site.order(&["rollout", "abort", "deploy/web"], &["goes back"]);
     await_image(&site, "web", "app:1");
     site.await_free_budget();
+}
+
+#[test]
+fn an_apply_that_has_waited_leaves_no_claim_no_unit_and_no_queue() {
+    let site = TestNamespace::new("ledger-apply");
+    let files =
+        |image: &str, content: &str| vec![Web::new("web", image).uses("env").file(), config("env", content)];
+    let repo = Repo::new(&files("app:1", "one"));
+    site.apply(repo.path(), &["--wait"]).ends(0);
+    push(&repo, &files("app:2", "two"), "Change both");
+    let observer = Observer::of(&site, &site.system());
+    site.apply(repo.path(), &["--wait=3m"]).ends(0);
+    // At once, as nobody is left who would take anything back.
+    let left = site.api.get(&budget(&site)).unwrap();
+    for key in ["claims", "units", "queue"] {
+        assert_eq!(entries(&left, key), Vec::<Value>::new(), "{key}: {left}");
+    }
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:2"));
+    observer.await_state("both were recorded before", "ConfigMap", |object| {
+        object["metadata"]["name"] == NAME
+            && !entries(object, "claims").is_empty()
+            && !entries(object, "units").is_empty()
+    });
 }

@@ -76,6 +76,60 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     assert_eq!(observer.judge(BOUNDS).pods, 2);
 }
 
+/// The workloads of two daemons. A tenth of all their pods is two, and of those of either one.
+const OURS: [&str; 4] = ["a", "b", "c", "d"];
+const THEIRS: [&str; 4] = ["u", "v", "x", "y"];
+
+#[test]
+fn a_percentage_is_of_the_pods_of_all_daemons_and_bounds_their_sum() {
+    let site = TestNamespace::new("shared-percent");
+    let budget = "budget: {maxWorkloads: 9, maxUnavailable: 10%, startsPerMinute: 1000, soak: 0s}";
+    let (one, two) = (Repo::new(&files(&OURS, "app:1")), Repo::new(&files(&THEIRS, "app:1")));
+    let other = site.with_empty_state();
+    let _both = (
+        site.configured(&configuration(&site, "shared-percent-one", &one, budget)),
+        other.configured(&configuration(&site, "shared-percent-other", &two, budget)),
+    );
+    for name in OURS.iter().chain(&THEIRS) {
+        site.await_rollout(name);
+    }
+    site.await_free_budget();
+    let observer = Observer::new(&site);
+    let pods: Vec<String> = pods_of(&site, "u").into_iter().take(2).collect();
+    let crash = |nth: usize| {
+        let change = json!({"metadata": {"annotations": {"controlplane/crash": "true"}}});
+        site.api.merge(&pods[nth], "setup", &change);
+        let expected = format!(r#""unavailable":{{"Deployment.apps/shared-percent/u":{}}}"#, nth + 1);
+        eventually("it is reported", DEFAULT_TIMEOUT, || {
+            let ledger = budget_text(&site);
+            if ledger.contains(&expected) { Ok(()) } else { Err(ledger) }
+        });
+    };
+    // A tenth of its own pods would be used up by that one, and it may take down another one.
+    crash(0);
+    push(&one, &files(&["a"], "app:2"), "Change one");
+    await_image(&site, "a", "app:2");
+    site.await_free_budget();
+    crash(1);
+    push(&one, &files(&["b"], "app:2"), "Change another");
+    push(&two, &files(&["v"], "app:2"), "Change one");
+    for name in ["b", "v"] {
+        eventually("it is reported why it waits", DEFAULT_TIMEOUT, || {
+            let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
+            if why.contains("2 of at most 2 pods are unavailable") { Ok(()) } else { Err(why) }
+        });
+    }
+    assert!(!is_new(&site, "b") && !is_new(&site, "v"));
+    // New ones take their place, and all goes on.
+    for pod in &pods {
+        site.api.delete(pod);
+    }
+    for name in ["b", "v"] {
+        await_image(&site, name, "app:2");
+    }
+    assert_eq!(observer.judge(BOUNDS).pods, 2);
+}
+
 /// Workloads, so many that the last one waits for longer than the test takes on a busy machine.
 const NINE: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "web"];
 
