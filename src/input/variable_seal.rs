@@ -112,7 +112,11 @@ impl HolderReading {
         if !is_complete {
             self.add_unread(file);
         }
-        let format = SopsFormat::of_name(file);
+        // Objects are read as YAML whatever the name of their file.
+        let format = match SopsFormat::of_name(file) {
+            SopsFormat::Dotenv | SopsFormat::Binary => SopsFormat::Yaml,
+            format => format,
+        };
         let is_closed = is_encrypted(bytes, format);
         // Nothing is put into an encrypted file.
         if !is_closed {
@@ -310,6 +314,25 @@ mod tests {
         };
         check("apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {TOKEN: 'a$$b'}\n", "a$b");
         check(&sealing::sealed_secret("vars", "a$$b"), "a$$b");
+    }
+
+    #[test]
+    fn an_encrypted_resource_is_opened_whatever_its_file_is_called() {
+        for file in ["vars.yaml", "vars.enc", "vars.env", "vars"] {
+            let holder = VariableHolder {
+                kind: VariableHolderKind::Secret,
+                namespace: "shop".parse().unwrap(),
+                name: "vars".parse().unwrap(),
+                need: VariableHolderNeed::Required,
+                secrecy: VariableSecrecy::Secret,
+            };
+            let sealed = sealing::sealed_secret("vars", "token");
+            let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+            let mut read = HolderReading::default();
+            read.add_resource(&Arc::from(file), sealed.as_bytes(), &[holder], "shop", &decrypter);
+            let opened = read.bodies.iter().filter(|body| body.opened_from.is_some()).count();
+            assert_eq!((opened, read.keys.len()), (1, 1), "{file}");
+        }
     }
 
     #[test]
