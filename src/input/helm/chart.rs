@@ -134,8 +134,8 @@ fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
     items.iter().map(one).filter(|dependency| !dependency.name.is_empty()).collect()
 }
 
-/// Returns the entry of a key. Go's decoder of JSON takes a key whatever its case, and so does helm.
-/// It has the keys in order by then, and the last one counts.
+/// Returns the entry of a key. Go decodes JSON whatever the case of a key, and so does helm. It has
+/// the keys in order by then, and the last one counts.
 fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
     let entries = value.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
     entries.max_by(|a, b| a.key.cmp(&b.key))

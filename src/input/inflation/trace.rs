@@ -22,7 +22,7 @@ use crate::source::{SourceError, TreeFile};
 
 /// The namespace that helm takes where none is said.
 const DEFAULT_NAMESPACE: &str = "default";
-/// The name that `helm template` takes where none is given: it makes up none, though it is asked to.
+/// The name that `helm template` takes where none is given. It makes up none, though asked to.
 const DEFAULT_RELEASE: &str = "release-name";
 /// Namespaces of one folder that are kept: a chart in several is refused, however many they are.
 const MAX_NAMESPACES: usize = 2;
