@@ -198,7 +198,6 @@ fn add_chart<'a>(inputs: &mut RenderInputs<'a>, program: &'a ProgramIdentity, ch
     inputs.arguments.push(format!("{} {}", chart.file, chart.chart.closure.root));
     inputs.arguments.push(own.arguments.len().to_string());
     inputs.arguments.extend(own.arguments);
-    inputs.arguments.push(format!("unnamed={}", chart.unnamed.is_some()));
     inputs.arguments.extend(own.options.into_iter().map(|(key, value)| format!("{key}={value}")));
     let mode = |is_executable| if is_executable { FileMode::Executable } else { FileMode::Plain };
     let files = chart.chart.closure.files.iter();
@@ -323,7 +322,7 @@ mod tests {
         let mut keys = BTreeSet::from([key(&base, &identities), key(&base, &other_helm)]);
         let changed = [
             tree("releaseName: a", "b: 1"),
-            tree("releaseName: app-0000000001", ""),
+            tree("releaseName: b", ""),
             tree("version: 1.0.0", ""),
             tree("releaseName: a, namespace: c", ""),
             tree("releaseName: a, includeCRDs: true", ""),

@@ -177,6 +177,8 @@ mod tests {
         check(app("resources: [own.yaml]\n").file("app/s.yaml", "a: ENC[AES256_GCM,data:x]"), gone);
         // Keys count whatever their case.
         check(app("Resources: [own.yaml]\nreplicas: []\n"), &[("gone", false)]);
+        // The older name of `images` is one of its fields.
+        check(app("resources: [own.yaml]\nimageTags: [{name: a, newTag: b}]\n"), &[("gone", false)]);
     }
 
     #[test]

@@ -112,7 +112,16 @@ impl HolderReading {
         if !is_complete {
             self.add_unread(file);
         }
-        let format = SopsFormat::of_name(file);
+        // Objects are read as YAML whatever the name of their file.
+        let format = match SopsFormat::of_name(file) {
+            SopsFormat::Dotenv | SopsFormat::Binary => SopsFormat::Yaml,
+            format => format,
+        };
+        let is_closed = is_encrypted(bytes, format);
+        // Nothing is put into an encrypted file.
+        if !is_closed {
+            bodies.iter_mut().for_each(HolderBody::unescape);
+        }
         let secrets = || holders.iter().filter(|holder| holder.kind == VariableHolderKind::Secret);
         let is_wanted =
             |body: &HolderBody| secrets().any(|holder| is_holder(holder, &body.object, namespace));
@@ -120,7 +129,7 @@ impl HolderReading {
             let mut sensitive = secrets().filter(|holder| holder.secrecy == VariableSecrecy::Secret);
             sensitive.any(|holder| is_holder(holder, &body.object, namespace))
         };
-        if is_encrypted(bytes, format) && bodies.iter().any(is_wanted) {
+        if is_closed && bodies.iter().any(is_wanted) {
             match decrypter.for_render().open_input(file, bytes, format) {
                 Ok(OpenedInput { plaintext, seals, .. }) => {
                     let opened = HolderFile::read(file, &plaintext, Some(BlobId::of(bytes)));
@@ -285,6 +294,45 @@ mod tests {
         };
         check(&list, r#"[Found({"A"})]"#);
         check(&format!("{list}sops: {{mac: x}}\n"), "[Unusable(Encrypted)]");
+    }
+
+    #[test]
+    fn of_a_file_that_gets_variables_two_signs_are_one() {
+        let check = |text: &str, expected: &str| {
+            let holder = VariableHolder {
+                kind: VariableHolderKind::Secret,
+                namespace: "shop".parse().unwrap(),
+                name: "vars".parse().unwrap(),
+                need: VariableHolderNeed::Required,
+                secrecy: VariableSecrecy::Open,
+            };
+            let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+            let mut read = HolderReading::default();
+            read.add_file(&Arc::from("a.yaml"), text.as_bytes(), &[holder], "shop", &decrypter);
+            let token = |body: &HolderBody| text_at(&body.object, &["stringData", "TOKEN"]).to_owned();
+            assert_eq!(read.bodies.iter().map(token).collect::<Vec<_>>(), [expected], "{text}");
+        };
+        check("apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {TOKEN: 'a$$b'}\n", "a$b");
+        check(&sealing::sealed_secret("vars", "a$$b"), "a$$b");
+    }
+
+    #[test]
+    fn an_encrypted_resource_is_opened_whatever_its_file_is_called() {
+        for file in ["vars.yaml", "vars.enc", "vars.env", "vars"] {
+            let holder = VariableHolder {
+                kind: VariableHolderKind::Secret,
+                namespace: "shop".parse().unwrap(),
+                name: "vars".parse().unwrap(),
+                need: VariableHolderNeed::Required,
+                secrecy: VariableSecrecy::Secret,
+            };
+            let sealed = sealing::sealed_secret("vars", "token");
+            let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+            let mut read = HolderReading::default();
+            read.add_resource(&Arc::from(file), sealed.as_bytes(), &[holder], "shop", &decrypter);
+            let opened = read.bodies.iter().filter(|body| body.opened_from.is_some()).count();
+            assert_eq!((opened, read.keys.len()), (1, 1), "{file}");
+        }
     }
 
     #[test]

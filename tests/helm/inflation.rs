@@ -153,6 +153,9 @@ fn a_local_chart_gives_what_the_real_kustomize_builds() {
                 .replace("releaseName: a, releaseName: '', ", ""),
         );
     }
+    let unnamed = check("helmCharts: [{name: app}]\n");
+    let deployment = unnamed.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    assert_eq!(text_at(deployment, &["metadata", "name"]), "release-name");
     let raw = objects.iter().find(|object| object["kind"] == "Raw").unwrap();
     assert_eq!((&raw["spec"]["old"], &raw["spec"]["octal"]), (&"yes".into(), &420.into()));
 }
@@ -360,14 +363,6 @@ fn check_refused(kustomization: &str, files: &[(&str, &str)], expected: &[&str])
 fn what_cannot_be_rendered_is_reported_at_its_entry() {
     let chart = |fields: &str| format!("resources: []\nhelmCharts:\n- {{{fields}}}\n");
     let at = "kustomization.yaml:3";
-    check_refused(
-        &chart("name: app"),
-        &[],
-        &[&format!(
-            "{at} helmCharts: without releaseName, helm makes up another name at each render, and the objects of the \
-             chart have it"
-        )],
-    );
     for template in ["{{ randAlpha 5 }}", "a-{{ now.Unix }}", "{{ now.Format \"20060102\" }}"] {
         check_refused(
             &chart(&format!("name: app, nameTemplate: '{template}'")),

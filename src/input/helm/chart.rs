@@ -134,8 +134,11 @@ fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
     items.iter().map(one).filter(|dependency| !dependency.name.is_empty()).collect()
 }
 
+/// Returns the entry of a key. Go decodes JSON whatever the case of a key, and so does helm. It has
+/// the keys in order by then, and the last one counts.
 fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
-    value.entries().iter().find(|entry| entry.key == key)
+    let entries = value.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
+    entries.max_by(|a, b| a.key.cmp(&b.key))
 }
 
 fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
@@ -183,6 +186,18 @@ mod tests {
         assert_eq!(parts, [("redis", "cache", true, 5), ("common", "", false, 10)]);
         let (library, faults) = read("apiVersion: v2\nname: a\nversion: 1.0.0\ntype: library\n");
         assert_eq!((library.kind, faults), (ChartKind::Library, vec![]));
+    }
+
+    #[test]
+    fn a_key_is_known_in_any_case() {
+        let parts = "Dependencies: [{Name: b, VERSION: 2.0.0, Alias: c}]\n";
+        let (chart, faults) = read(&format!("Name: a\nVersion: 1.0.0\nType: library\n{parts}"));
+        assert_eq!((chart.to_string(), chart.kind, faults), ("a 1.0.0".into(), ChartKind::Library, vec![]));
+        let part = &chart.dependencies[0];
+        assert_eq!((&*part.name, &*part.version, part.name_in_chart()), ("b", "2.0.0", "c"));
+        let name = |text: &str| read(&format!("{text}version: 1.0.0\n")).0.name;
+        assert_eq!(name("Name: a\nname: b\n"), "b");
+        assert_eq!(name("name: b\nName: a\n"), "b");
     }
 
     /// Compares with what helm 3.22 makes of each text, as `.Chart.Version` shows it.

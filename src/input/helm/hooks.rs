@@ -43,7 +43,7 @@ pub(super) fn is_made_once(body: &Value) -> bool {
 }
 
 /// Returns whether an object is a hook that is not run.
-pub(crate) fn is_never_run(body: &Value) -> bool {
+pub(super) fn is_never_run(body: &Value) -> bool {
     HookEvents::of(body).is_some_and(|events| events.phase().is_none())
 }
 

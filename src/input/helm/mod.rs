@@ -37,12 +37,12 @@ pub use closure::{ChartClosure, ChartLimits, ChartValues};
 pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::has_changing_function;
-pub(crate) use hooks::{is_never_run, translate as translate_hooks};
+pub(crate) use hooks::translate as translate_hooks;
 pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, SchemaUse, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;
+pub(crate) use render::print_chart;
 pub use render::{ChartError, ChartRender, ChartRenderHost, render_chart, template_chart};
-pub(crate) use render::{PrintedChart, print_chart};
 pub use trace::find_closure;
 pub(crate) use trace::{PARTS_FOLDER, find_present_closure, is_address, is_library};
 

@@ -1,8 +1,6 @@
 //! One render of one chart of a kustomization.
 
-use serde_json::Value;
-
-use crate::input::helm::{HelmOptions, PrintedChart, is_never_run, print_chart};
+use crate::input::helm::print_chart;
 use crate::input::kustomize::{InflatedChart, InflatedObject};
 use crate::input::opened_inputs::OpenedInputs;
 use crate::input::origin::CHART_SEPARATOR;
@@ -14,7 +12,7 @@ use crate::input::tree::FileTree;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::DUPLICATE_KEY;
 
-use super::trace::{Inflation, UnnamedRelease};
+use super::trace::Inflation;
 
 /// Renders a chart of a kustomization as helm does.
 ///
@@ -26,7 +24,7 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     inflation: &Inflation,
     files: &T,
 ) -> Result<InflatedChart, RenderError> {
-    let Inflation { file, chart, options, unnamed } = inflation;
+    let Inflation { file, chart, options } = inflation;
     let render_place = write_chart(host, chart, files, &OpenedInputs::default())?;
     let printed = print_chart(chart_host(&render_place, host, helm), chart, options, files).await?;
     // Nor does `kustomize build --enable-helm` take such a chart.
@@ -40,13 +38,6 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     if !twice.is_empty() {
         return Err(RenderError::Refused(twice));
     }
-    if let Some(UnnamedRelease { other, finding }) = unnamed {
-        let options = HelmOptions { release: other.clone(), ..options.clone() };
-        let again = print_chart(chart_host(&render_place, host, helm), chart, &options, files).await?;
-        if !run_bodies(&printed).eq(run_bodies(&again)) {
-            return Err(RenderError::Refused(vec![finding.clone()]));
-        }
-    }
     let objects = printed.objects.iter().map(|object| {
         let first = object.origin.places.first().cloned();
         let origin = first.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
@@ -59,9 +50,4 @@ pub(in crate::input) async fn inflate<T: FileTree>(
         objects: objects.collect(),
         text: printed.text.into(),
     })
-}
-
-/// Returns the objects of a chart without the hooks that are not run.
-fn run_bodies(printed: &PrintedChart) -> impl Iterator<Item = &Value> {
-    printed.objects.iter().map(|object| &object.body).filter(|body| !is_never_run(body))
 }

@@ -13,7 +13,7 @@ use crate::input::kustomize::{
     error_at, lost_reference, printable,
 };
 use crate::input::paths;
-use crate::input::release_render::{HelmReleaseSettings, release_name};
+use crate::input::release_render::HelmReleaseSettings;
 use crate::input::sops::{self, SopsFormat};
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::manifest::TextPosition;
@@ -22,8 +22,8 @@ use crate::source::{SourceError, TreeFile};
 
 /// The namespace that helm takes where none is said.
 const DEFAULT_NAMESPACE: &str = "default";
-/// Letters of a chart's name in a name that is made up: helm takes no more with the rest.
-const MAX_MADE_UP_NAMES: usize = 42;
+/// The name that `helm template` takes where none is given. It makes up none, though asked to.
+const DEFAULT_RELEASE: &str = "release-name";
 /// Namespaces of one folder that are kept: a chart in several is refused, however many they are.
 const MAX_NAMESPACES: usize = 2;
 /// Charts that the kustomizations of one root may render.
@@ -38,17 +38,6 @@ pub(in crate::input) struct Inflation {
     pub(in crate::input) chart: ChartClosure,
     /// The release that it is taken for.
     pub(in crate::input) options: HelmOptions,
-    /// The entry, where it gives no name: helm would then make one up.
-    pub(in crate::input) unnamed: Option<UnnamedRelease>,
-}
-
-/// A release without a name of its own.
-#[derive(Debug)]
-pub(in crate::input) struct UnnamedRelease {
-    /// Another name, with which the objects must be the same.
-    pub(in crate::input) other: String,
-    /// The finding where they are not.
-    pub(in crate::input) finding: Diagnostic,
 }
 
 /// Finds the charts that the kustomizations of a closure render. A chart that cannot be
@@ -82,12 +71,11 @@ pub(in crate::input) fn find_chart_closures<T: FileTree>(
             let Some(root) = trace.chart_folder(&folder.kustomization.charts.home, resolver)? else {
                 continue;
             };
-            let unnamed = trace.unnamed();
             let mut chart = resolver.find_chart_closure(&root, &root, &options)?;
             trace.add_values(&mut chart, &root, &resolver.tree_with_charts())?;
             found.refused.extend(chart.closure.diagnostics.iter().cloned());
             found.watched.extend(chart.closure.watched.iter().cloned());
-            inflations.push(Inflation { file: folder.file.clone(), chart, options, unnamed });
+            inflations.push(Inflation { file: folder.file.clone(), chart, options });
         }
     }
     closure.diagnostics.extend(found.refused);
@@ -219,7 +207,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
     fn release_name(&mut self) -> Option<(String, Option<String>)> {
         let (name, template) = (&self.field.release, &self.field.name_template);
         match (name.as_str(), template.as_str()) {
-            ("", "") => Some((made_up_name(&self.field.name, 1), None)),
+            ("", "") => Some((DEFAULT_RELEASE.to_owned(), None)),
             (name, "") => Some((name.to_owned(), None)),
             ("", template) if helm::has_changing_function(template) => {
                 let message = "helmCharts: nameTemplate makes up another name at each render";
@@ -233,18 +221,6 @@ impl<T: FileTree> ChartTrace<'_, T> {
                 None
             }
         }
-    }
-
-    /// Returns what is to be said where the objects depend on a name that nobody gave.
-    fn unnamed(&self) -> Option<UnnamedRelease> {
-        let ChartField { name, release, name_template, .. } = self.field;
-        (release.is_empty() && name_template.is_empty()).then(|| {
-            let message = "helmCharts: without releaseName, helm makes up another name at each render, and \
-                           the objects of the chart have it";
-            let (file, position) = (&self.site.file, self.site.position);
-            let finding = error_at(file, position, "release-name", message, "set `releaseName`");
-            UnnamedRelease { other: made_up_name(name, 2), finding }
-        })
     }
 
     fn namespace(&mut self, inherited: Option<&BTreeSet<&str>>) -> Option<String> {
@@ -410,13 +386,6 @@ impl<T: FileTree> ChartTrace<'_, T> {
         }
         Ok(Some(ValuesFile { path: source.to_string(), source, file }))
     }
-}
-
-/// Returns a name as helm makes one up, but for the time in it.
-fn made_up_name(chart: &str, number: u32) -> String {
-    let mut name = release_name(chart);
-    name.truncate(MAX_MADE_UP_NAMES);
-    format!("{}-{number:010}", name.trim_end_matches('-'))
 }
 
 /// A file of values.

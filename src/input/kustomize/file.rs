@@ -168,7 +168,7 @@ impl Kustomization {
 const VALUES_FACTOR: usize = 20;
 
 /// The fields of a kustomization, as `kustomize` 5 knows them.
-const KNOWN_FIELDS: [&str; 33] = [
+const KNOWN_FIELDS: [&str; 34] = [
     "apiVersion",
     "bases",
     "buildMetadata",
@@ -183,6 +183,7 @@ const KNOWN_FIELDS: [&str; 33] = [
     "helmChartInflationGenerator",
     "helmCharts",
     "helmGlobals",
+    "imageTags",
     "images",
     "kind",
     "labels",
@@ -205,13 +206,14 @@ const KNOWN_FIELDS: [&str; 33] = [
 ];
 
 /// The fields that change no name, or change it as other fields here say.
-const PREDICTABLE_FIELDS: [&str; 19] = [
+const PREDICTABLE_FIELDS: [&str; 20] = [
     "apiVersion",
     "bases",
     "commonAnnotations",
     "commonLabels",
     "configMapGenerator",
     "generatorOptions",
+    "imageTags",
     "images",
     "kind",
     "labels",

@@ -248,3 +248,14 @@ pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Op
     );
     error_at(file, reference.position, "symlink", message, "name the folder that the link leads to")
 }
+
+/// Returns the refusal of a folder whose kustomization would be in the place of another file, to
+/// which a link leads.
+pub(super) fn place_taken(file: &Arc<str>, reference: &FileReference, path: &str) -> Diagnostic {
+    let message = format!(
+        "{}: without a link to a folder, {} would have two contents",
+        reference.field,
+        printable(path),
+    );
+    error_at(file, reference.position, "symlink", message, "name the folder that the link leads to")
+}

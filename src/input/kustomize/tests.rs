@@ -173,6 +173,23 @@ fn a_link_to_a_folder_that_would_need_two_contents_is_refused() {
 }
 
 #[test]
+fn a_kustomization_in_whose_place_a_link_leads_to_another_file_is_refused() {
+    let tree = MemoryTree::new()
+        .file("real/kustomization.yaml", "namePrefix: other-\n")
+        .file(
+            "real/deep/kustomization.yaml",
+            "configMapGenerator: [{name: a, files: [../kustomization.yaml]}]\n",
+        )
+        .link("some/link", "../real/deep")
+        .file("some/kustomization.yaml", "namePrefix: own-\n");
+    let root =
+        |resources: &str| tree.clone().file("app/kustomization.yaml", format!("resources: {resources}\n"));
+    // Without the link, the file of the generator would be that of the folder.
+    check_refusals(&root("[../some/link, ../some]"), "app", &["app/kustomization.yaml:1 symlink"]);
+    check_refusals(&root("[../some, ../some/link]"), "app", &["real/deep/kustomization.yaml:1 symlink"]);
+}
+
+#[test]
 fn a_path_over_a_link_goes_up_no_farther_than_the_link_is_deep() {
     let check = |link: &str, target: &str, reference: &str, expected: &[&str]| {
         let tree = MemoryTree::new()

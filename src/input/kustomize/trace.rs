@@ -147,6 +147,12 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         let Some(kustomization) = self.read_kustomization(&file, found.blob)? else { return Ok(()) };
         let name = file_name(&file, &path);
         if !self.add(&name, &file.found, found) {
+            // Another file has its place, which was reached over a link.
+            if let Some((naming_file, reference)) = by
+                && !self.is_full
+            {
+                self.refuse(refusal::place_taken(naming_file, reference, &name));
+            }
             return Ok(());
         }
         let wanted = match visit.role {

@@ -15,12 +15,35 @@ use crate::source::BlobId;
 
 use super::table::HolderAnswer;
 
+/// The fields of a ConfigMap or Secret with texts in the open.
+const TEXT_FIELDS: [&str; 2] = ["data", "stringData"];
+
 /// An object of the source that may hold variables. It has no `Debug`, as it may have been opened.
 pub(crate) struct HolderBody {
     /// The object, in the open.
     pub(crate) object: Value,
     /// The encrypted file that it was opened from. Nothing in the object can say this.
     pub(crate) opened_from: Option<BlobId>,
+}
+
+impl HolderBody {
+    /// Makes the texts of a manifest those that the applied object has: `$$` is one sign there. An
+    /// object that gets no variables stays as it is. Base64 has no such sign.
+    pub(crate) fn unescape(&mut self) {
+        if has_substitution_disabled(&self.object) {
+            return;
+        }
+        for field in TEXT_FIELDS {
+            let texts = self.object.get_mut(field).and_then(Value::as_object_mut);
+            for value in texts.into_iter().flat_map(Map::values_mut) {
+                if let Value::String(text) = value
+                    && text.contains("$$")
+                {
+                    *text = text.replace("$$", "$");
+                }
+            }
+        }
+    }
 }
 
 /// The variables of one object.
@@ -88,10 +111,6 @@ impl ObjectVariables {
     /// Returns the encrypted file that they were opened from.
     pub(super) const fn opened_from(&self) -> Option<BlobId> {
         self.opened_from
-    }
-
-    fn has_expression(&self) -> bool {
-        self.values.values().any(|value| value.windows(2).any(|pair| pair == b"${"))
     }
 }
 
@@ -215,7 +234,14 @@ fn read_own(kind: VariableHolderKind, body: &HolderBody) -> Result<ObjectVariabl
     let held =
         ObjectVariables { opened_from: body.opened_from, ..ObjectVariables::read(kind, &body.object)? };
     let is_literal = has_substitution_disabled(&body.object);
-    if held.has_expression() && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
+    if has_expression(&body.object) && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
+}
+
+/// Returns whether a text of an object has an expression. Nothing is put into Base64, whatever it
+/// stands for.
+fn has_expression(object: &Value) -> bool {
+    let texts = TEXT_FIELDS.iter().filter_map(|field| object.get(*field)?.as_object()).flat_map(Map::values);
+    texts.filter_map(Value::as_str).any(|text| text.contains("${"))
 }
 
 #[cfg(test)]
@@ -317,6 +343,31 @@ mod tests {
         let metadata = json!({ "name": "a", "namespace": "shop", "annotations": { "rhumb.dev/substitute": "disabled" } });
         let literal = json!({ "data": { "a": "x${B}" }, "metadata": metadata });
         check(VariableHolderKind::ConfigMap, literal, "a=x${B}");
+    }
+
+    #[test]
+    fn nothing_is_put_into_base64() {
+        let body = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" }, "data": { "A": "eCR7Qn0=" },
+        });
+        let plan = plan_lookups(&[holder(VariableHolderKind::Secret, "shop", "a")], &plain([body]), "shop");
+        assert_eq!(describe(plan), ["A=x${B}"]);
+    }
+
+    #[test]
+    fn two_signs_of_a_manifest_are_one_once_it_is_applied() {
+        let check = |metadata: Value, expected: [&str; 2]| {
+            let object = json!({
+                "metadata": metadata, "data": { "A": "pa$$word" }, "stringData": { "A": "$$$", "B": 1 },
+            });
+            let mut body = HolderBody { object, opened_from: None };
+            body.unescape();
+            let texts = TEXT_FIELDS.map(|field| text_at(&body.object, &[field, "A"]));
+            assert_eq!(texts, expected, "{metadata}");
+        };
+        check(json!({ "name": "a" }), ["pa$word", "$$"]);
+        let literal = json!({ "annotations": { "rhumb.dev/substitute": "disabled" } });
+        check(literal, ["pa$$word", "$$$"]);
     }
 
     #[test]
