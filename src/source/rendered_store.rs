@@ -215,7 +215,7 @@ fn listed_object(file: &SnapshotFile) -> ListedObject {
         size: file.size,
         root: render.map(|render| render.root.to_string()).unwrap_or_default(),
         renderer: render.map(|render| render.renderer.to_string()).unwrap_or_default(),
-        places: render.iter().flat_map(|render| &render.places).map(listed_place).collect(),
+        places: render.iter().flat_map(|render| render.places.iter()).map(listed_place).collect(),
     }
 }
 
