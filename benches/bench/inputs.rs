@@ -1,8 +1,8 @@
 //! Renders of real repositories: the roots that commits render, compared with those of which they
 //! change a file.
 //!
-//! `RHUMB_INPUTS` names a folder with them in `repositories/`. Their histories are not there, so each
-//! commit changes the end of a file that some root reads.
+//! `RHUMB_INPUTS` names a folder with them in `repositories/`. Their histories are not there, so
+//! each commit changes the end of a file that some root reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,7 +69,7 @@ impl RealRepository {
         if files.iter().any(is_encrypted) {
             return Ok(None);
         }
-        // What is committed, without links and what is no text.
+        // Without links and files that are no text: these are not committed.
         let committed = TempDir::new()?;
         files.iter().try_for_each(|file| file.write(committed.path()))?;
         let mut roots = Vec::new();
@@ -194,7 +194,7 @@ fn replay(
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
     let folder = TempDir::new()?;
     let config = configuration(folder.path(), programs, &repository)?;
-    // What these repositories want is not the matter here: nothing is written.
+    // Renders are all that matters here, so nothing is written.
     let text = fs::read_to_string(&config)?;
     fs::write(&config, format!("{text}  observe: true\n"))?;
     let daemon = program.daemon(&["run", "--config", &config])?;

@@ -67,9 +67,9 @@ impl<T: PartialEq> PartialEq for ShortList<T> {
 
 impl<T: Eq> Eq for ShortList<T> {}
 
-impl<T: PartialOrd> PartialOrd for ShortList<T> {
+impl<T: Ord> PartialOrd for ShortList<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        PartialOrd::partial_cmp(&**self, &**other)
+        Some(self.cmp(other))
     }
 }
 

@@ -70,7 +70,7 @@ impl KeptRefusals {
     }
 
     fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
-        self.paths.iter().zip(self.reasons.iter()).enumerate().map(|(number, (path, reason))| {
+        self.paths.iter().zip(self.reasons.iter()).enumerate().map(move |(number, (path, reason))| {
             reason.diagnostic(path.clone(), self.details.get(&number).map_or("", |detail| &**detail))
         })
     }

@@ -53,8 +53,9 @@ pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<
 /// Reads the values of a file as kustomize reads them for a merge. Old truth values, for example
 /// `yes`, are texts to it, and dates without quotes are times.
 ///
-/// An alias is the value of no key to it: the key is gone, also in the kustomization. So is `<<` with
-/// an alias, while a list of aliases is merged. A key of the mapping itself wins over a merged one.
+/// An alias is the value of no key to it: the key is gone, also in the kustomization. So is `<<`
+/// with an alias, while a list of aliases is merged. A key of the mapping itself wins over a merged
+/// one.
 fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<Value, ValuesFault> {
     let file = read_first_document_own_first(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
@@ -435,7 +436,7 @@ mod tests {
             late,
             json!({"a": {"b": 1, "c": 2}, "d": {"b": 3, "c": 2}, "e": {"b": 3}, "x": 1}),
         );
-        // What the kustomization says is a key of the mapping itself, whoever wins.
+        // A key of the kustomization is one of the mapping itself, whoever wins.
         let merged = "a: &a {b: 1, c: 2}\nd:\n  <<: [*a]\n  e: 3\n";
         let left = json!({"a": {"b": 1, "c": 2}, "d": {"b": 5, "c": 2, "e": 3}});
         check(json!({"d": {"b": 5}}), merged, left);
