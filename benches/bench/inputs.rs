@@ -25,7 +25,7 @@ use crate::table::{AimComparison, Table, progress};
 /// The repositories that are replayed: those with the most roots.
 const MAX_REPOSITORIES: usize = 3;
 /// The time for a first render of all roots, and for each later one.
-const PATIENCE: Duration = Duration::from_mins(15);
+const READ_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Measures N2, where there are such repositories.
 pub(crate) fn measure(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
@@ -199,7 +199,7 @@ fn replay(
     fs::write(&config, format!("{text}  observe: true\n"))?;
     let daemon = program.daemon(&["run", "--config", &config])?;
     let read = |repository: &Repository| {
-        daemon.says(&format!("revision={}", repository.head()), 1, PATIENCE).map(drop)
+        daemon.says(&format!("revision={}", repository.head()), 1, READ_TIMEOUT).map(drop)
     };
     read(&repository)?;
     let first = rendered_roots(&daemon)?;

@@ -179,8 +179,8 @@ pub(crate) fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     })
 }
 
-/// Does the same as [`read_first_document`] as newer readers do: the keys that a mapping has itself
-/// win over those that are merged into it, also where `<<` comes after them.
+/// Does the same as [`read_first_document`], as newer readers merge. The keys that a mapping has
+/// itself win over those that are merged into it, also where `<<` comes after them.
 pub(crate) fn read_first_document_own_first(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     read(file, bytes, |reader, text| {
         reader.order = MergeOrder::OwnFirst;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A list that never changes. A single item is held in the list itself, so that it takes no block
-/// of memory of its own; several are shared by all clones.
+/// of memory of its own. Several are shared by all clones.
 #[derive(Clone)]
 pub struct ShortList<T>(ListItems<T>);
 

@@ -89,8 +89,8 @@ fn await_opened(api: &Api, name: &str) {
     });
 }
 
-/// Fails where the log of a pod has the value of the encrypted files, or where no log names the
-/// Secrets that are made of them.
+/// Fails where the log of a pod has the value of the encrypted files. Each of the Secrets that are
+/// made of them must be named in one.
 #[track_caller]
 fn assert_logs_hide_the_canary(cluster: &Cluster, pods: &[String]) {
     let logs = |pod: &String| cluster.kubectl(&["-n", SYSTEM, "logs", pod]).unwrap();

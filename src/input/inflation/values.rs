@@ -119,7 +119,7 @@ impl FileReading<'_> {
     }
 
     /// Returns whether a key of the kustomization hides one that is merged into a mapping of the
-    /// file: it is a key of the mapping itself then. A null above the file only takes itself away.
+    /// file. It becomes one of the mapping itself. A null above the file only takes itself away.
     fn hides_merged(&self, inline: Option<&mut Map<String, Value>>, key: &str) -> bool {
         let Some(inline) = inline else { return false };
         if self.merge == ValuesMerge::Override && inline.get(key).is_some_and(Value::is_null) {
