@@ -16,7 +16,7 @@
 //! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
 //! | s7 | a commit that restarts every workload, beside what the budget allows, and beside a loop of kubectl |
 //! | s8 | answers of a daemon that follows many objects, none of them healthy |
-//! | s9 | renders by kustomize and helm, compared with the same programs alone |
+//! | s9 | renders by kustomize and helm, compared with the same programs alone, and those that commits ask for |
 
 mod answers;
 mod api;
@@ -25,6 +25,7 @@ mod corpus;
 mod diff;
 mod first_apply;
 mod idle;
+mod inputs;
 mod latency;
 mod numbers;
 mod options;

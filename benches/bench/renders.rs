@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::api::Api;
 use crate::bounds::Ratio;
 use crate::corpus::{Corpus, KindMix, Manifest};
+use crate::inputs;
 use crate::latency::{FollowedRepository, PAUSE};
 use crate::numbers::{Times, ms, ratio};
 use crate::options::Options;
@@ -41,7 +42,8 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     sandboxed_start(&programs, options, table)?;
     encrypted(table)?;
     changes(&programs, options, table)?;
-    closures(&programs, options, table)
+    closures(&programs, options, table)?;
+    inputs::measure(&programs, options, table)
 }
 
 /// Measures one start of kustomize in the sandbox and without.
@@ -221,7 +223,7 @@ fn file(path: &str, text: String) -> Manifest {
 }
 
 /// Writes a configuration that names the programs and the source.
-fn configuration(folder: &Path, programs: &Renderers, repository: &Repository) -> Outcome<String> {
+pub(crate) fn configuration(folder: &Path, programs: &Renderers, repository: &Repository) -> Outcome<String> {
     let version = "apiVersion: rhumb.dev/v1alpha1";
     let text = format!(
         "{version}\nkind: Configuration\nprograms:\n  kustomize: {}\n  helm: {}\n---\n{version}\nkind: Source\n\
@@ -357,7 +359,7 @@ impl RenderedRoots {
 }
 
 /// Returns how many roots a daemon has rendered so far, each time that it did.
-fn rendered_roots(daemon: &Daemon) -> Outcome<usize> {
+pub(crate) fn rendered_roots(daemon: &Daemon) -> Outcome<usize> {
     let count = |line: &String| {
         let (_, rest) = line.split_once("roots=")?;
         rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<usize>().ok()

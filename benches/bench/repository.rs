@@ -48,6 +48,11 @@ impl Repository {
         &self.path
     }
 
+    /// Returns the id of the newest commit.
+    pub(crate) fn head(&self) -> Oid {
+        self.head
+    }
+
     /// Commits one file, and returns the moment before the branch moved.
     pub(crate) fn push(&mut self, manifest: &Manifest) -> Outcome<Instant> {
         self.push_all(std::slice::from_ref(manifest))

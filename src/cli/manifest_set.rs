@@ -307,7 +307,7 @@ mod tests {
                 let origin = origin.map(|(root, renderer)| RenderOrigin {
                     root: root.into(),
                     renderer: renderer.into(),
-                    places: Vec::new(),
+                    places: [].into(),
                 });
                 places.count(origin.as_ref());
             }

@@ -255,9 +255,16 @@ impl Recipient {
         };
         // GitLab may have a number in place of the name: its commits are looked for there alone.
         let is_number = !repository.contains('/');
-        web_host(&server.host) == web_host(&followed.host)
+        is_same_server(&followed, &server)
             && (is_number || is_repository_at(&followed, &server, *forge, repository))
     }
+}
+
+/// Returns whether an address is on the server of a forge. Over ssh it has a port of its own, and
+/// elsewhere another port is another server.
+fn is_same_server(followed: &PrefixAddress, server: &PrefixAddress) -> bool {
+    web_host(&server.host) == web_host(&followed.host)
+        && (followed.scheme == "ssh" || followed.port == server.port)
 }
 
 /// Returns whether an address is that of a repository on the server of a forge. Over ssh the folder
@@ -357,6 +364,24 @@ mod tests {
             "acme/shop",
             &["https://example.org/git/acme/shop", "git@example.org:acme/shop.git"],
             &["https://example.org/acme/shop"],
+        );
+        check(
+            Forge::Gitea,
+            "https://example.org:3000",
+            "acme/shop",
+            &[
+                "https://example.org:3000/acme/shop",
+                "git@example.org:acme/shop.git",
+                "ssh://git@example.org:2222/acme/shop.git",
+            ],
+            &["https://example.org/acme/shop", "https://example.org:8443/acme/shop"],
+        );
+        check(
+            Forge::GitLab,
+            "https://gitlab.com",
+            "42",
+            &["https://gitlab.com:443/acme/shop.git"],
+            &["https://gitlab.com:8443/acme/shop.git"],
         );
         check(
             Forge::GitLab,

@@ -32,12 +32,39 @@ pub(super) struct LastRevision {
 /// reads it.
 #[derive(Debug)]
 pub(super) enum RememberedRoot {
-    Rendered(RootKey),
-    /// One that did not render, and the folders whose files say which names its objects may have.
-    Failed {
-        root: Box<RenderedRoot>,
-        naming_folders: Vec<String>,
-    },
+    Rendered(KeyPrefix),
+    Failed(Box<FailedRoot>),
+}
+
+/// A root that did not render.
+#[derive(Debug)]
+pub(super) struct FailedRoot {
+    pub(super) root: RenderedRoot,
+    /// The folders whose files say which names its objects may have.
+    pub(super) naming_folders: Vec<String>,
+}
+
+/// The bytes of a key that are remembered. With them a remembered root takes two words.
+const KEY_PREFIX_BYTES: usize = 15;
+
+/// The first bytes of a key. They stand for it: nobody can find another key that begins with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KeyPrefix([u8; KEY_PREFIX_BYTES]);
+
+impl KeyPrefix {
+    /// Returns that of a key.
+    pub(super) fn of(key: &RootKey) -> Self {
+        let mut prefix = [0; KEY_PREFIX_BYTES];
+        prefix.copy_from_slice(&key[..KEY_PREFIX_BYTES]);
+        Self(prefix)
+    }
+
+    /// Returns roots by those of their keys.
+    pub(super) fn index<'a>(
+        roots: impl IntoIterator<Item = &'a RenderedRoot>,
+    ) -> HashMap<Self, &'a RenderedRoot> {
+        roots.into_iter().map(|root| (Self::of(&root.key), root)).collect()
+    }
 }
 
 /// A root that a pass keeps as it was.
@@ -60,7 +87,12 @@ pub(super) struct RootChanges<'a> {
     pub(super) touched: Option<&'a BTreeSet<Arc<str>>>,
 }
 
-impl RootChanges<'_> {
+impl<'a> RootChanges<'a> {
+    /// Returns these changes: none where they cannot be told, and the roots that they touch.
+    pub(super) fn of(paths: Option<&'a [String]>, touched: Option<&'a BTreeSet<Arc<str>>>) -> Self {
+        Self { paths: paths.unwrap_or_default(), touched }
+    }
+
     /// Returns whether a folder is one of the changed paths or holds one.
     fn are_in(&self, folder: &str) -> bool {
         let first_from = |start: &str| {
@@ -115,15 +147,15 @@ impl RememberedRoot {
     /// Returns what is remembered of a root, whose objects may have names of these folders.
     pub(super) fn new(root: &RenderedRoot, naming_folders: Vec<String>) -> Self {
         if is_failure(root) {
-            Self::Failed { root: Box::new(root.clone()), naming_folders }
+            Self::Failed(FailedRoot { root: root.clone(), naming_folders }.into())
         } else {
-            Self::Rendered(root.key)
+            Self::Rendered(KeyPrefix::of(&root.key))
         }
     }
 
     /// Returns whether it ran out of time.
     pub(super) fn has_stopped(&self) -> bool {
-        matches!(self, Self::Failed { root, .. } if has_code(&root.outcome, RENDER_STOPPED))
+        matches!(self, Self::Failed(failed) if has_code(&failed.root.outcome, RENDER_STOPPED))
     }
 }
 
@@ -142,7 +174,7 @@ impl LastRevision {
         &self,
         root: &RenderRoot,
         changes: RootChanges<'_>,
-        known: &HashMap<RootKey, RenderedRoot>,
+        known: &HashMap<KeyPrefix, &RenderedRoot>,
         attempt: RenderAttempt,
     ) -> Option<KeptRoot> {
         if changes.touched?.contains(&root.folder) {
@@ -153,15 +185,16 @@ impl LastRevision {
         let folder = folder.clone();
         match remembered {
             RememberedRoot::Rendered(key) => {
-                let root = known.get(key).filter(|known| !is_failure(known)).cloned()?;
+                let root = known.get(key).copied().filter(|known| !is_failure(known)).cloned()?;
                 Some(KeptRoot { folder, root, naming_folders: Vec::new() })
             }
-            RememberedRoot::Failed { root, naming_folders } => {
+            RememberedRoot::Failed(failed) => {
+                let FailedRoot { root, naming_folders } = &**failed;
                 let is_kept = attempt.can_keep(&root.outcome)
                     && !naming_folders.iter().any(|folder| changes.are_in(folder));
                 is_kept.then(|| KeptRoot {
                     folder,
-                    root: (**root).clone(),
+                    root: root.clone(),
                     naming_folders: naming_folders.clone(),
                 })
             }
@@ -178,15 +211,13 @@ impl LastRevision {
         let history = |(folder, root): (&Arc<str>, &RememberedRoot)| {
             let history = match root {
                 RememberedRoot::Rendered(_) => RootHistory::Rendered,
-                RememberedRoot::Failed { root: last, .. }
-                    if root.has_stopped() && attempt != RenderAttempt::Commit =>
-                {
+                RememberedRoot::Failed(failed) if root.has_stopped() && attempt != RenderAttempt::Commit => {
                     RootHistory::Stopped {
-                        last: last.clone(),
+                        last: failed.root.clone().into(),
                         stops: stops.get(folder).copied().unwrap_or(0),
                     }
                 }
-                RememberedRoot::Failed { .. } => return None,
+                RememberedRoot::Failed(_) => return None,
             };
             Some((folder.clone(), history))
         };
@@ -196,7 +227,7 @@ impl LastRevision {
     fn has_postponed_roots(&self) -> bool {
         self.roots.values().any(|root| match root {
             RememberedRoot::Rendered(_) => false,
-            RememberedRoot::Failed { root, .. } => has_code(&root.outcome, RENDER_POSTPONED),
+            RememberedRoot::Failed(failed) => has_code(&failed.root.outcome, RENDER_POSTPONED),
         })
     }
 }
@@ -209,6 +240,20 @@ pub(super) fn is_failure(root: &RenderedRoot) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remembered_root_takes_two_words_and_all_of_its_prefix_counts() {
+        assert!(size_of::<RememberedRoot>() <= 2 * size_of::<usize>());
+        let prefix = |place: usize| {
+            let mut key = RootKey::default();
+            key[place] = 1;
+            KeyPrefix::of(&key)
+        };
+        let all: BTreeSet<[u8; KEY_PREFIX_BYTES]> =
+            (0..KEY_PREFIX_BYTES).map(|place| prefix(place).0).collect();
+        assert_eq!(all.len(), KEY_PREFIX_BYTES);
+        assert!(!all.contains(&[0; KEY_PREFIX_BYTES]));
+    }
 
     #[test]
     fn changes_are_in_a_folder_that_is_or_holds_one_of_them() {

@@ -49,7 +49,7 @@ mod tests {
                 .iter()
                 .map(|renderer| {
                     let (root, renderer) = ("a".into(), (*renderer).into());
-                    let origin = RenderOrigin { root, renderer, places: Vec::new() };
+                    let origin = RenderOrigin { root, renderer, places: [].into() };
                     SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("a") }
                 })
                 .collect();

@@ -80,7 +80,7 @@ fn substitute_file(
         let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
         return refused(variables.explain(found));
     }
-    let warnings = read.diagnostics(&file.path);
+    let warnings = read.diagnostics(&file.path).into();
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {

@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn read(object: &Value, decrypter: &Decrypter) -> ManifestFile {
-        let origin = RenderOrigin { root: ".".into(), renderer: "kustomize".into(), places: Vec::new() };
+        let origin = RenderOrigin { root: ".".into(), renderer: "kustomize".into(), places: [].into() };
         let file = SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("a") };
         read_manifest(&file, object.to_string().as_bytes(), decrypter)
     }

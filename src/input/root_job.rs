@@ -146,7 +146,7 @@ pub(super) fn outcome_of(
     texts: &Mutex<SharedTexts>,
 ) -> Result<JobOutcome, SourceError> {
     let RootJob { start, folder, path, key, variables, .. } = job;
-    let (mut contents, mut warnings) = (Vec::new(), Vec::new());
+    let (mut contents, mut warnings) = (Vec::new(), Vec::<Diagnostic>::new());
     let outcome = match run {
         Ok(RenderOutput { objects, warnings: found }) => {
             warnings.extend(found.into_iter().map(|found| finding_from(&start, found)));
@@ -182,7 +182,7 @@ pub(super) fn outcome_of(
             }
         }
     };
-    let root = RenderedRoot { warnings, ..RenderedRoot::new(path, key, outcome) };
+    let root = RenderedRoot { warnings: warnings.into(), ..RenderedRoot::new(path, key, outcome) };
     Ok(JobOutcome { root, contents })
 }
 
@@ -247,10 +247,7 @@ impl<'a> SeenPaths<'a> {
         let ObjectOrigin { root, renderer, places } = origin;
         let root = self.path(&root);
         let seen = |place: ManifestOrigin| ManifestOrigin { file: self.path(&place.file), ..place };
-        let mut places: Vec<ManifestOrigin> = places.into_iter().map(seen).collect();
-        // They are kept as long as the revision is in force, and most are one or two.
-        places.shrink_to_fit();
-        RenderOrigin { root, renderer, places }
+        RenderOrigin { root, renderer, places: places.into_iter().map(seen).collect() }
     }
 }
 

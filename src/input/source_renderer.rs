@@ -16,7 +16,9 @@ use super::encryption::{self, RootFiles};
 use super::holder_files::KnownHolders;
 use super::inflation::inflate;
 use super::kustomize::{ObjectNames, ParsedFiles};
-use super::last_revision::{KeptRoot, LastRevision, RememberedRoot, RenderAttempt, RootChanges, is_failure};
+use super::last_revision::{
+    KeptRoot, KeyPrefix, LastRevision, RememberedRoot, RenderAttempt, RootChanges, is_failure,
+};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
@@ -249,17 +251,17 @@ impl SourceRenderer {
         let digest = variables.as_ref().map(|variables| variables.digest());
         let is_identity_missing = variables.as_ref().is_some_and(|variables| variables.is_interrupted());
         let attempt = RenderAttempt::after(last.as_ref(), changed.as_deref());
-        let paths = changed.as_deref().unwrap_or_default();
-        let revision_changes = RootChanges { paths, touched: touched.as_ref() };
+        let revision_changes = RootChanges::of(changed.as_deref(), touched.as_ref());
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
+        let prefixes = KeyPrefix::index(known.values());
         let (mut kept, mut traced, mut charts) = (Vec::new(), TracedRoots::default(), BTreeSet::new());
         for root in listing.roots {
             let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest && (!has_charts || last.releases == releases))
-                .and_then(|last| last.kept_root(&root, revision_changes, &known, attempt))
+                .and_then(|last| last.kept_root(&root, revision_changes, &prefixes, attempt))
             {
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 kept.push(before);

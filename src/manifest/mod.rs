@@ -34,9 +34,10 @@ pub(crate) use assemble::{AssembledSource, InvalidObject, assemble, complete_dep
 pub(crate) use clean::clean;
 pub(crate) use list::listed_objects;
 pub(crate) use literal::{FLUX_SUBSTITUTE, has_substitution_disabled};
+pub(crate) use node_positions::EntryOrigin;
 pub(crate) use placed::{
     PlacedEntry, PlacedFile, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_documents,
-    read_first_document, read_printed_documents,
+    read_first_document, read_first_document_own_first, read_printed_documents,
 };
 pub(crate) use scopes::{KindScope, KindScopes};
 

@@ -19,10 +19,39 @@ pub(super) struct YamlNodeLines<'t, 'a> {
 struct YamlNodeIndex<'t> {
     /// The key and the value node under each key, the last one of several.
     entries: HashMap<Cow<'t, str>, (YamlNodeId, YamlNodeId)>,
-    /// The mappings merged into it.
-    merged: Vec<YamlNodeId>,
+    /// The mappings merged into it, and how.
+    merged: Vec<(YamlNodeId, EntryOrigin)>,
     /// The items of a list.
     items: Vec<YamlNodeId>,
+}
+
+/// The way by which an entry comes into a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryOrigin {
+    /// It is written there.
+    Own,
+    /// The value of `<<` is an alias.
+    MergedAlias,
+    /// The value of `<<` is a list, or a mapping that is written there.
+    MergedValue,
+}
+
+/// A part of a collection.
+pub(super) struct YamlNodePart {
+    /// The place of its key.
+    pub(super) key: TextMark,
+    /// The node of its value: of an alias, what it stands for.
+    pub(super) node: YamlNodeId,
+    /// The place of its value: of an alias, its own.
+    pub(super) mark: TextMark,
+    pub(super) origin: EntryOrigin,
+}
+
+/// The nodes of a key and of its value.
+struct YamlNodeEntry {
+    key: YamlNodeId,
+    value: YamlNodeId,
+    origin: EntryOrigin,
 }
 
 impl<'t, 'a> YamlNodeLines<'t, 'a> {
@@ -39,8 +68,8 @@ impl<'t, 'a> YamlNodeLines<'t, 'a> {
     pub(super) fn value(&mut self, path: &[&str]) -> TextMark {
         let mut node = self.object;
         for part in path {
-            let Some((_, value)) = self.entry(node, part) else { break };
-            node = value;
+            let Some(entry) = self.entry(node, part) else { break };
+            node = entry.value;
         }
         self.tree.mark(node)
     }
@@ -50,22 +79,23 @@ impl<'t, 'a> YamlNodeLines<'t, 'a> {
         let Some((key, parents)) = path.split_last() else { return self.start() };
         let mut node = self.object;
         for part in parents {
-            let Some((_, value)) = self.entry(node, part) else { return self.tree.mark(node) };
-            node = value;
+            let Some(entry) = self.entry(node, part) else { return self.tree.mark(node) };
+            node = entry.value;
         }
-        let node = self.entry(node, key).map_or(node, |(key, _)| key);
+        let node = self.entry(node, key).map_or(node, |entry| entry.key);
         self.tree.mark(node)
     }
 
-    /// Returns a part of a collection: the place of its key, the node of its value, and where that
-    /// is.
-    pub(super) fn part(
-        &mut self,
-        collection: YamlNodeId,
-        part: &str,
-    ) -> Option<(TextMark, YamlNodeId, TextMark)> {
-        let (key, value) = self.entry(collection, part)?;
-        Some((self.tree.mark(key), self.tree.target(value), self.tree.mark(value)))
+    /// Returns a part of a collection.
+    pub(super) fn part(&mut self, collection: YamlNodeId, part: &str) -> Option<YamlNodePart> {
+        let YamlNodeEntry { key, value, origin } = self.entry(collection, part)?;
+        let (key, mark) = (self.tree.mark(key), self.tree.mark(value));
+        Some(YamlNodePart { key, node: self.tree.target(value), mark, origin })
+    }
+
+    /// Returns where a node begins.
+    pub(super) fn mark(&self, node: YamlNodeId) -> TextMark {
+        self.tree.mark(node)
     }
 
     /// Returns whether a node is a scalar without quotes, tag or block.
@@ -73,18 +103,28 @@ impl<'t, 'a> YamlNodeLines<'t, 'a> {
         self.tree.kind(node) == YamlNodeKind::Plain && self.tree.tag(node) == ScalarTag::None
     }
 
-    /// Looks into merged mappings one level deep.
-    fn entry(&mut self, mapping: YamlNodeId, key: &str) -> Option<(YamlNodeId, YamlNodeId)> {
+    /// Looks into merged mappings too, and into those that are merged into them.
+    fn entry(&mut self, mapping: YamlNodeId, part: &str) -> Option<YamlNodeEntry> {
         let mapping = self.tree.target(mapping);
         let index = self.index(mapping);
         if !index.items.is_empty() {
-            return index.items.get(key.parse::<usize>().ok()?).map(|item| (*item, *item));
+            let item = *index.items.get(part.parse::<usize>().ok()?)?;
+            return Some(YamlNodeEntry { key: item, value: item, origin: EntryOrigin::Own });
         }
-        if let Some(entry) = index.entries.get(key) {
-            return Some(*entry);
+        if let Some(&(key, value)) = index.entries.get(part) {
+            return Some(YamlNodeEntry { key, value, origin: EntryOrigin::Own });
         }
-        let merged = index.merged.clone();
-        merged.into_iter().find_map(|from| self.index(from).entries.get(key).copied())
+        let mut open: Vec<(YamlNodeId, EntryOrigin)> = index.merged.iter().rev().copied().collect();
+        for _ in 0..MAX_MERGED_MAPPINGS {
+            let (merged, origin) = open.pop()?;
+            let index = self.index(merged);
+            if let Some(&(key, value)) = index.entries.get(part) {
+                return Some(YamlNodeEntry { key, value, origin });
+            }
+            // They come as the mapping does that they are merged into.
+            open.extend(index.merged.iter().rev().map(|(inner, _)| (*inner, origin)));
+        }
+        None
     }
 
     fn index(&mut self, mapping: YamlNodeId) -> &YamlNodeIndex<'t> {
@@ -113,9 +153,11 @@ impl<'t, 'a> YamlNodeLines<'t, 'a> {
 impl YamlNodeIndex<'_> {
     fn add_merged(&mut self, tree: &DocumentTree<'_>, value: YamlNodeId) {
         let target = tree.target(value);
+        let origin = if target == value { EntryOrigin::MergedValue } else { EntryOrigin::MergedAlias };
         let mut add = |mapping| {
-            if !self.merged.contains(&mapping) && self.merged.len() < MAX_MERGED_MAPPINGS {
-                self.merged.push(mapping);
+            let is_known = self.merged.iter().any(|(known, _)| *known == mapping);
+            if !is_known && self.merged.len() < MAX_MERGED_MAPPINGS {
+                self.merged.push((mapping, origin));
             }
         };
         match tree.kind(target) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::findings::{FileFindings, ManifestFinding};
-use super::node_positions::YamlNodeLines;
-use super::resolve;
+use super::node_positions::{EntryOrigin, YamlNodeLines, YamlNodePart};
+use super::resolve::{self, MergeOrder};
 use super::scalar::{self, Scalar, ScalarTag};
 use super::split::{self, DocumentPart, DocumentSplitter};
 use super::tree::{DocumentFault, DocumentTree, TextMark, TreeSize, YamlNodeId, YamlNodeKind};
@@ -39,6 +39,8 @@ impl From<TextMark> for TextPosition {
 pub(crate) struct PlacedValue {
     /// The place of its first token.
     pub position: TextPosition,
+    /// The place of the value that an alias stands for; that of its first token where it is none.
+    pub target: TextPosition,
     /// The style in which it is written.
     pub style: ScalarStyle,
     /// The value.
@@ -72,6 +74,8 @@ pub(crate) struct PlacedEntry {
     pub key: String,
     /// The place of the key.
     pub position: TextPosition,
+    /// The way by which it comes into the mapping.
+    pub origin: EntryOrigin,
     /// The value.
     pub value: PlacedValue,
 }
@@ -175,6 +179,15 @@ pub(crate) fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     })
 }
 
+/// Does the same as [`read_first_document`], as newer readers merge. The keys that a mapping has
+/// itself win over those that are merged into it, also where `<<` comes after them.
+pub(crate) fn read_first_document_own_first(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+    read(file, bytes, |reader, text| {
+        reader.order = MergeOrder::OwnFirst;
+        reader.yaml(text, 1);
+    })
+}
+
 fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader, &str)) -> PlacedFile {
     let text = match text::decode_text(bytes, MAX_MANIFEST_BYTES as usize) {
         Ok(text) => text,
@@ -186,6 +199,7 @@ fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader,
     let mut reader = PlacedReader {
         findings: FileFindings::of(file),
         documents: Vec::new(),
+        order: MergeOrder::Written,
         size: TreeSize::default(),
         expanded: 0,
         full: false,
@@ -202,6 +216,7 @@ fn read(file: &Arc<str>, bytes: &[u8], documents: impl FnOnce(&mut PlacedReader,
 struct PlacedReader {
     findings: FileFindings,
     documents: Vec<PlacedValue>,
+    order: MergeOrder,
     size: TreeSize,
     /// Bytes that aliases have expanded to.
     expanded: usize,
@@ -251,7 +266,7 @@ impl PlacedReader {
                 return self.fault(fault);
             }
         }
-        match resolve::resolve(&mut tree, &mut self.expanded, &mut self.findings) {
+        match resolve::resolve_in(self.order, &mut tree, &mut self.expanded, &mut self.findings) {
             Ok(resolved) if resolved.value.is_null() => {}
             Ok(resolved) => {
                 let mut positions = YamlNodeLines::of(&tree, DocumentTree::ROOT_YAML_NODE);
@@ -273,28 +288,30 @@ fn placed(
     depth: usize,
 ) -> PlacedValue {
     let style = if positions.is_plain(node) { ScalarStyle::Plain } else { ScalarStyle::Fixed };
+    let target = positions.mark(node).into();
     let mut part = |part: &str, value: Value| {
-        let (key, node, at) = positions.part(node, part).unwrap_or((mark, node, mark));
-        (key, placed(positions, node, at, value, depth + 1))
+        let unknown = || YamlNodePart { key: mark, node, mark, origin: EntryOrigin::Own };
+        let part = positions.part(node, part).unwrap_or_else(unknown);
+        (part.key, part.origin, placed(positions, part.node, part.mark, value, depth + 1))
     };
     let node = match value {
         _ if depth >= MAX_PLACED_DEPTH => PlacedNode::Scalar(value),
         Value::Array(items) => {
             let items = items.into_iter().zip(0..);
-            PlacedNode::List(items.map(|(item, at): (_, u32)| part(&at.to_string(), item).1).collect())
+            PlacedNode::List(items.map(|(item, at): (_, u32)| part(&at.to_string(), item).2).collect())
         }
         Value::Object(entries) => PlacedNode::Mapping(
             entries
                 .into_iter()
                 .map(|(key, value)| {
-                    let (position, value) = part(&key, value);
-                    PlacedEntry { key, position: position.into(), value }
+                    let (position, origin, value) = part(&key, value);
+                    PlacedEntry { key, position: position.into(), origin, value }
                 })
                 .collect(),
         ),
         scalar => PlacedNode::Scalar(scalar),
     };
-    PlacedValue { position: mark.into(), style, node }
+    PlacedValue { position: mark.into(), target, style, node }
 }
 
 /// Returns what a text is as a whole scalar without quotes, or with the quotes that it has itself.

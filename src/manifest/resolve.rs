@@ -20,8 +20,27 @@ pub(super) struct ResolvedDocument {
     pub(super) duplicates: Vec<YamlNodeId>,
 }
 
+/// The value of a key that a mapping has itself, and that is merged into it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MergeOrder {
+    /// The one that is written later, as kubectl reads.
+    Written,
+    /// Its own.
+    OwnFirst,
+}
+
 /// Resolves a whole document. Adds to the bytes that the aliases of its file have expanded to.
 pub(super) fn resolve(
+    tree: &mut DocumentTree<'_>,
+    expanded: &mut usize,
+    findings: &mut FileFindings,
+) -> Result<ResolvedDocument, DocumentFault> {
+    resolve_in(MergeOrder::Written, tree, expanded, findings)
+}
+
+/// Does the same as [`resolve`], with merges in this order.
+pub(super) fn resolve_in(
+    order: MergeOrder,
     tree: &mut DocumentTree<'_>,
     expanded: &mut usize,
     findings: &mut FileFindings,
@@ -30,6 +49,7 @@ pub(super) fn resolve(
         return Ok(ResolvedDocument { value: Value::Null, duplicates: Vec::new() });
     }
     let mut resolver = Resolver {
+        order,
         tree,
         findings,
         stack: Vec::new(),
@@ -79,7 +99,14 @@ struct MappingFrame {
     own: Option<HashMap<String, YamlNodeId>>,
 }
 
+impl MappingFrame {
+    fn has_own(&self, key: &str) -> bool {
+        self.own.as_ref().is_some_and(|own| own.contains_key(key))
+    }
+}
+
 struct Resolver<'t, 'a, 'f> {
+    order: MergeOrder,
     tree: &'t mut DocumentTree<'a>,
     findings: &'f mut FileFindings,
     stack: Vec<ResolveFrame>,
@@ -128,6 +155,7 @@ impl Resolver<'_, '_, '_> {
                 Some(ResolveFrame::Merge { into, key, .. }) => {
                     let (into, key) = (*into, key.take());
                     if let (Some(ResolveFrame::Mapping(mapping)), Some(key)) = (self.stack.get_mut(into), key)
+                        && (self.order == MergeOrder::Written || !mapping.has_own(&key))
                     {
                         mapping.out.insert(key, value);
                     }

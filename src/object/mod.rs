@@ -18,6 +18,7 @@ mod hex;
 mod id;
 mod possible_names;
 pub(crate) mod serial;
+mod short_list;
 mod tree;
 mod truncate;
 
@@ -32,6 +33,7 @@ pub(crate) use hex::{hex_bytes, hex_text};
 pub(crate) use id::NamespacedKind;
 pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot, root_folder};
+pub use short_list::ShortList;
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
 pub(crate) use truncate::{shorten, truncate};
@@ -88,7 +90,7 @@ pub struct RenderOrigin {
     /// The program that rendered it, and what else decides its form: a chart's name and version.
     pub renderer: Arc<str>,
     /// The places that the object was made of: first its own, then those that change it.
-    pub places: Vec<ManifestOrigin>,
+    pub places: ShortList<ManifestOrigin>,
 }
 
 impl ManifestOrigin {
@@ -133,7 +135,7 @@ fn path_text(path: &str) -> Cow<'_, str> {
 impl RenderOrigin {
     /// Returns that of an object that is in a plain file, into which variables were put.
     pub(crate) fn of_origin(origin: ManifestOrigin) -> Self {
-        Self { root: "".into(), renderer: "".into(), places: vec![origin] }
+        Self { root: "".into(), renderer: "".into(), places: [origin].into() }
     }
 }
 

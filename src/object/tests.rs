@@ -55,7 +55,7 @@ fn an_origin_is_shown_within_its_bound() {
     let long = format!("{}/web.yaml", "é".repeat(5000));
     check(&place(&long).to_string(), "…é", "é/web.yaml:3");
     let render = |root: &str, renderer: &str, places: Vec<ManifestOrigin>| {
-        RenderOrigin { root: root.into(), renderer: renderer.into(), places }.to_string()
+        RenderOrigin { root: root.into(), renderer: renderer.into(), places: places.into() }.to_string()
     };
     check(
         &render("prod", "helm, web 1.0.0", vec![place("a"), place("b")]),

@@ -274,7 +274,7 @@ fn committed_revision(
         return None;
     }
     let found = work_tree(&path).ok()??;
-    let NamedTarget::Object(head) = found.folders.find_target(None).ok()? else { return None };
+    let NamedTarget::Object(head) = found.folders.find_target(None).ok()?.target else { return None };
     let revision = Revision::new(&head.to_string());
     let (stores, shown_location) = (vec![StorePath::Trusted(found.top)], path.display().to_string());
     let reader = RevisionReader::new(

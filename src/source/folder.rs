@@ -313,8 +313,15 @@ impl FolderWalk<'_> {
         path: &str,
         depth: usize,
     ) -> Result<Option<RefusedFile>, SourceError> {
-        if depth > 0 && fs::symlink_metadata(folder.join(".git")).is_ok() {
-            return Ok(Some(RefusedFile::new(path, RefusalReason::Submodule)));
+        if depth > 0 {
+            match find_entry(&folder.join(".git")) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Ok(Some(RefusedFile::new(path, RefusalReason::Submodule))),
+                Err(error) => {
+                    let refused = RefusedFile::new(path, RefusalReason::Unreadable);
+                    return Ok(Some(refused.with_detail(error.to_string())));
+                }
+            }
         }
         let name = tree::join(path, file_names::IGNORE_FILE);
         match self.root.read(&name, file_names::MAX_IGNORE_FILE_BYTES) {
@@ -336,12 +343,36 @@ impl FolderWalk<'_> {
                 ));
             }
         }
-        Ok(file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {
-            let kind = kind(fs::symlink_metadata(folder.join(marker)).ok()?.file_type());
+        Ok(self.find_marker(folder, path))
+    }
+
+    /// Returns the refusal of a folder for the file by which something else is to read it. Where
+    /// nobody can see whether there is one, nothing in it may be taken as it is.
+    fn find_marker(&self, folder: &Path, path: &str) -> Option<RefusedFile> {
+        file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {
             let full = tree::join(path, marker);
-            let counts = file_names::can_mark(kind) && !self.ignores.is_ignored(full.as_bytes(), kind);
-            counts.then(|| RefusedFile::new(full, reason))
-        }))
+            let is_ignored = |kind| self.ignores.is_ignored(full.as_bytes(), kind);
+            match find_entry(&folder.join(marker)) {
+                Ok(kind) => kind
+                    .is_some_and(|kind| file_names::can_mark(kind) && !is_ignored(kind))
+                    .then(|| RefusedFile::new(full, reason)),
+                Err(_) if is_ignored(EntryKind::File) => None,
+                Err(error) => {
+                    Some(RefusedFile::new(full, RefusalReason::Unreadable).with_detail(error.to_string()))
+                }
+            }
+        })
+    }
+}
+
+/// Returns what is at a path, itself and not what it links to; none where nothing is.
+fn find_entry(path: &Path) -> io::Result<Option<EntryKind>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(kind(metadata.file_type()))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -369,6 +400,28 @@ pub(super) enum FileReadResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_refused_where_nobody_can_see_whether_it_is_rendered() {
+        let root = tempfile::tempdir().unwrap();
+        // The path of the folder is as long as the system takes one, and that of a file in it longer.
+        let mut free = 4_090 - root.path().as_os_str().len();
+        let mut names = Vec::new();
+        while free > 242 {
+            names.push("a".repeat(120));
+            free -= 121;
+        }
+        names.push("b".repeat(free - 1));
+        let folder = names.join("/");
+        fs::create_dir_all(root.path().join(&folder)).unwrap();
+        let listing = OpenFolder::open(root.path()).unwrap().list().unwrap();
+        let [refused] = listing.refusals.as_slice() else { panic!("{:?}", listing.refusals) };
+        assert_eq!(
+            (&refused.path, refused.reason),
+            (&format!("{folder}/kustomization.yaml"), RefusalReason::Unreadable)
+        );
+        assert!(!refused.detail.is_empty());
+    }
 
     #[test]
     fn a_long_path_counts_as_several_entries() {

@@ -16,7 +16,7 @@ use super::followed_repository::{self, RepositoryFolders};
 use super::host_objects::{HostObjects, UnresolvedReference};
 use super::lineage::{Ancestry, CommitRange};
 use super::reader::RevisionReader;
-use super::repository_references::NamedTarget;
+use super::repository_references::{FoundName, NamedTarget};
 use super::settings::SourceSettings;
 use super::short_name::ShortName;
 use super::state_lock::StateLock;
@@ -208,11 +208,8 @@ impl LocalReference {
         let is_sought = known.is_none() && self.short_name.is_some();
         let (path, name) = (self.path.clone(), known.map(str::to_owned).or_else(|| self.reference.clone()));
         self.run_blocking(move || {
-            let (folders, target) = find_target(&path, name.as_deref())?;
-            let found = name.filter(|_| is_sought).map(|name| folders.find_reference(&name)).transpose();
-            let found = found.map_err(|error| error.into_source_error(&path.display().to_string()))?;
-            let full_name = found.flatten().map(|(full_name, _)| full_name);
-            Ok(FoundTarget { folders, target, full_name })
+            let found = find_target(&path, name.as_deref())?;
+            Ok(FoundTarget { full_name: found.full_name.filter(|_| is_sought), ..found })
         })
         .await
     }
@@ -267,7 +264,7 @@ impl LocalReference {
 struct FoundTarget {
     folders: RepositoryFolders,
     target: NamedTarget,
-    /// The full name of a short one that had no meaning yet; none where it is no reference.
+    /// The full name of the reference; none where it is none, or is not sought.
     full_name: Option<String>,
 }
 
@@ -283,7 +280,7 @@ pub(crate) async fn find_revision(path: &Path, name: &str, state: &Path) -> Resu
     let named = AncestorName::parse(name);
     let steps: String = named.iter().flat_map(|named| &named.steps).map(|step| step_text(*step)).collect();
     let base = named.map_or(name, |named| named.base);
-    let (folders, target) = find_target(path, Some(base))?;
+    let FoundTarget { folders, target, .. } = find_target(path, Some(base))?;
     let store = RevisionStore::new(state, SourceSettings::default());
     let lock = store.lock().await?;
     store.prepare(&lock)?;
@@ -299,12 +296,15 @@ fn step_text(step: AncestorStep) -> String {
 }
 
 /// Returns the folders of a repository, and what a name means in it.
-fn find_target(path: &Path, name: Option<&str>) -> Result<(RepositoryFolders, NamedTarget), SourceError> {
+fn find_target(path: &Path, name: Option<&str>) -> Result<FoundTarget, SourceError> {
     let shown_location = || path.display().to_string();
     let folders = repository_folders(path)?;
-    let target = folders.find_target(name).map_err(|error| error.into_source_error(&shown_location()))?;
+    let found = folders.find_target(name).map_err(|error| error.into_source_error(&shown_location()))?;
+    let FoundName { target, full_name } = found;
     let reference = match &target {
-        NamedTarget::Object(_) | NamedTarget::Prefix(_) => return Ok((folders, target)),
+        NamedTarget::Object(_) | NamedTarget::Prefix(_) => {
+            return Ok(FoundTarget { folders, target, full_name });
+        }
         NamedTarget::Nothing => name.unwrap_or("HEAD").to_owned(),
         NamedTarget::Unborn { branch, has_others: true } => format!("{branch}, which HEAD names"),
         NamedTarget::Unborn { has_others: false, .. } => {

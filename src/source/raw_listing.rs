@@ -7,7 +7,7 @@
 //! entries has none. Where the differences do not show it, or cannot be read, the whole revision is
 //! walked.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -33,31 +33,46 @@ pub(super) struct RawListing {
     entries: usize,
     /// The files, ordered by path.
     files: Arc<[SnapshotFile]>,
-    /// The refusals, ordered by path, with those that are recorded.
-    refusals: Arc<[KeptRefusal]>,
+    /// The refusals, with those that are recorded.
+    refusals: Arc<KeptRefusals>,
 }
 
-/// A refusal as it is kept between two revisions: each root is one.
-#[derive(Clone, Debug)]
-struct KeptRefusal {
-    /// The path, of which what is made of the refusal shares the text.
-    path: Arc<str>,
-    reason: RefusalReason,
-    /// The system's message; none where the reason says all.
-    detail: Option<Box<str>>,
+/// Refusals as they are kept between two revisions, ordered by path. Each root is one, so that
+/// little is kept of each.
+#[derive(Debug)]
+struct KeptRefusals {
+    /// The paths, of which what is made of the refusals shares the texts.
+    paths: Box<[Arc<str>]>,
+    /// The reason of each.
+    reasons: Box<[RefusalReason]>,
+    /// The system's messages, by the numbers of the refusals whose reason does not say all.
+    details: BTreeMap<usize, Box<str>>,
 }
 
-impl From<RefusedFile> for KeptRefusal {
-    fn from(refused: RefusedFile) -> Self {
-        let RefusedFile { path, reason, detail } = refused;
-        let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Into::into);
-        Self { path: path.into(), reason, detail }
+impl FromIterator<RefusedFile> for KeptRefusals {
+    fn from_iter<I: IntoIterator<Item = RefusedFile>>(refused: I) -> Self {
+        let (mut paths, mut reasons) = (Vec::<Arc<str>>::new(), Vec::new());
+        let mut details = BTreeMap::new();
+        for RefusedFile { path, reason, detail } in refused {
+            if !detail.is_empty() {
+                details.insert(paths.len(), detail.into_boxed_str());
+            }
+            paths.push(path.into());
+            reasons.push(reason);
+        }
+        Self { paths: paths.into(), reasons: reasons.into(), details }
     }
 }
 
-impl KeptRefusal {
-    fn diagnostic(&self) -> Diagnostic {
-        self.reason.diagnostic(self.path.clone(), self.detail.as_deref().unwrap_or_default())
+impl KeptRefusals {
+    fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
+        self.paths.iter().zip(self.reasons.iter()).enumerate().map(move |(number, (path, reason))| {
+            reason.diagnostic(path.clone(), self.details.get(&number).map_or("", |detail| &**detail))
+        })
     }
 }
 
@@ -120,7 +135,7 @@ impl RevisionReader {
         if listing.files.is_empty() && listing.refusals.is_empty() {
             return Err(self.empty_error(revision));
         }
-        let refused = listing.refusals.iter().map(KeptRefusal::diagnostic).collect();
+        let refused = listing.refusals.diagnostics().collect();
         Ok(Snapshot::of_files(revision.clone(), listing.files.to_vec(), refused))
     }
 
@@ -185,8 +200,8 @@ impl RevisionReader {
             }
         }
         refusals.sort();
-        let refusals = refusals.into_iter().map(KeptRefusal::from).collect();
-        Ok(RawListing { root, recorded, entries, files: files.into(), refusals })
+        let refusals: KeptRefusals = refusals.into_iter().collect();
+        Ok(RawListing { root, recorded, entries, files: files.into(), refusals: refusals.into() })
     }
 }
 
@@ -195,13 +210,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_that_is_kept_says_the_same_and_shares_its_path() {
-        for detail in ["", "permission denied"] {
-            let refused = RefusedFile::new("web/kustomization.yaml", RefusalReason::Kustomization);
-            let refused = refused.with_detail(detail);
-            let kept = KeptRefusal::from(refused.clone());
-            assert_eq!(kept.diagnostic(), refused.diagnostic(), "{detail}");
-            assert!(Arc::ptr_eq(&kept.diagnostic().origin.file, &kept.path));
-        }
+    fn refusals_that_are_kept_say_the_same_and_share_their_paths() {
+        let refused = [
+            RefusedFile::new("a.yaml", RefusalReason::Symlink),
+            RefusedFile::new("b.yaml", RefusalReason::Unreadable).with_detail("permission denied"),
+            RefusedFile::new("c/kustomization.yaml", RefusalReason::Kustomization),
+            RefusedFile::new("d.yaml", RefusalReason::Unreadable).with_detail("input/output error"),
+        ];
+        let kept: KeptRefusals = refused.iter().cloned().collect();
+        let found: Vec<Diagnostic> = kept.diagnostics().collect();
+        assert_eq!(found, refused.iter().map(RefusedFile::diagnostic).collect::<Vec<_>>());
+        assert!(
+            found.iter().zip(kept.paths.iter()).all(|(found, path)| Arc::ptr_eq(&found.origin.file, path))
+        );
+    }
+
+    #[test]
+    fn a_root_takes_a_path_and_a_byte_among_refusals() {
+        let roots = ["a", "b", "c"].map(|path| RefusedFile::new(path, RefusalReason::Kustomization));
+        let kept: KeptRefusals = roots.into_iter().collect();
+        let sizes = [size_of_val(&*kept.paths), size_of_val(&*kept.reasons), kept.details.len()];
+        assert_eq!(sizes, [3 * size_of::<Arc<str>>(), 3, 0]);
     }
 }

@@ -150,7 +150,8 @@ fn write(
     let subject = RenderSubject { revision, key: &key };
     let commit = tree_builder::write_rendered_commit(writer, &folders, subject)?;
     let mut renders = vec![commit.id];
-    // Older versions wrote the same tree under other words.
+    // Older versions wrote the same tree under other words. One that cannot be read is of no use to
+    // anybody, and would make the others unreadable too.
     let odb = ObjectDatabase::of(repository)?;
     let is_other = |id: &Oid| odb.find_commit(*id).is_ok_and(|earlier| earlier.tree_id() != commit.tree);
     renders.extend(kept_renders(repository, revision)?.into_iter().filter(is_other));
@@ -215,7 +216,7 @@ fn listed_object(file: &SnapshotFile) -> ListedObject {
         size: file.size,
         root: render.map(|render| render.root.to_string()).unwrap_or_default(),
         renderer: render.map(|render| render.renderer.to_string()).unwrap_or_default(),
-        places: render.iter().flat_map(|render| &render.places).map(listed_place).collect(),
+        places: render.iter().flat_map(|render| render.places.iter()).map(listed_place).collect(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use git2::Oid;
 
-use crate::object::{Diagnostic, PossibleNames, Revision, UnrenderedRoot, root_folder, truncate};
+use crate::object::{Diagnostic, PossibleNames, Revision, ShortList, UnrenderedRoot, root_folder, truncate};
 
 use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
@@ -126,7 +126,7 @@ pub(crate) struct RenderedRoot {
     /// The names that its objects may have, where it does not render.
     pub names: PossibleNames,
     /// The warnings about what was rendered.
-    pub warnings: Vec<Diagnostic>,
+    pub warnings: Box<[Diagnostic]>,
     /// The folder of it in the store; none where it is not written yet.
     pub stored: Option<StoredRoot>,
 }
@@ -139,7 +139,7 @@ pub(crate) struct StoredRoot(pub(super) Oid);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RootOutcome {
     /// Its objects, ordered by path, each with its origin.
-    Rendered(Arc<[SnapshotFile]>),
+    Rendered(ShortList<SnapshotFile>),
     /// It does not render, and will not as long as its key is the same.
     Refused(Vec<Diagnostic>),
     /// It did not render, and another try may do better.
@@ -149,7 +149,7 @@ pub(crate) enum RootOutcome {
 impl RenderedRoot {
     /// Returns a root that is not written yet.
     pub(crate) fn new(path: Arc<str>, key: RootKey, outcome: RootOutcome) -> Self {
-        Self { path, key, outcome, names: PossibleNames::Any, warnings: Vec::new(), stored: None }
+        Self { path, key, outcome, names: PossibleNames::Any, warnings: Box::default(), stored: None }
     }
 
     /// Returns the path of one of its objects in a snapshot.
@@ -285,9 +285,11 @@ mod tests {
     #[test]
     fn what_is_held_for_each_root_and_each_of_its_objects_has_a_bound() {
         let sizes = [
-            ("RenderedRoot", size_of::<RenderedRoot>(), 136),
+            // The object of a root that has one is in it, and the place of an object of one place is in
+            // its origin.
+            ("RenderedRoot", size_of::<RenderedRoot>(), 160),
             ("SnapshotFile", size_of::<SnapshotFile>(), 56),
-            ("RenderOrigin", size_of::<RenderOrigin>(), 56),
+            ("RenderOrigin", size_of::<RenderOrigin>(), 64),
             ("ManifestOrigin", size_of::<ManifestOrigin>(), 32),
         ];
         for (name, size, most) in sizes {

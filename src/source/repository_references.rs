@@ -40,6 +40,20 @@ pub(super) enum NamedTarget {
     Nothing,
 }
 
+/// A target that a name was found to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundName {
+    pub(super) target: NamedTarget,
+    /// The full name of the branch or tag that was found; none where the name is none of one.
+    pub(super) full_name: Option<String>,
+}
+
+impl From<NamedTarget> for FoundName {
+    fn from(target: NamedTarget) -> Self {
+        Self { target, full_name: None }
+    }
+}
+
 /// The value of a reference.
 enum ReferenceValue {
     Object(Oid),
@@ -49,25 +63,28 @@ enum ReferenceValue {
 impl RepositoryFolders {
     /// Finds what a name means: a branch, else a tag, else a remote branch, else a commit by a part
     /// of its id. A whole id means the commit, whatever branch is called like it.
-    pub(super) fn find_target(&self, name: Option<&str>) -> Result<NamedTarget, FollowedRepositoryError> {
-        let Some(name) = name.filter(|name| *name != "HEAD") else { return self.head_target() };
+    ///
+    /// The target and the full name are of one look: somebody may push between two.
+    pub(super) fn find_target(&self, name: Option<&str>) -> Result<FoundName, FollowedRepositoryError> {
+        let Some(name) = name.filter(|name| *name != "HEAD") else {
+            return self.head_target().map(FoundName::from);
+        };
         // A branch that somebody pushes with that name does not replace the commit.
         if is_whole_id(name) {
-            return Ok(NamedTarget::Prefix(name.to_ascii_lowercase()));
+            return Ok(NamedTarget::Prefix(name.to_ascii_lowercase()).into());
         }
-        if let Some((_, id)) = self.find_reference(name)? {
-            return Ok(NamedTarget::Object(id));
+        if let Some((full_name, id)) = self.find_reference(name)? {
+            return Ok(FoundName { target: NamedTarget::Object(id), full_name: Some(full_name) });
         }
         let is_id = (4..40).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        Ok(if is_id { NamedTarget::Prefix(name.to_ascii_lowercase()) } else { NamedTarget::Nothing })
+        let target =
+            if is_id { NamedTarget::Prefix(name.to_ascii_lowercase()) } else { NamedTarget::Nothing };
+        Ok(target.into())
     }
 
     /// Finds a branch, else a tag, else a remote branch of a name. Returns its full name, and the
     /// object that it leads to.
-    pub(super) fn find_reference(
-        &self,
-        name: &str,
-    ) -> Result<Option<(String, Oid)>, FollowedRepositoryError> {
+    fn find_reference(&self, name: &str) -> Result<Option<(String, Oid)>, FollowedRepositoryError> {
         let prefixes: &[&str] =
             if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
         for prefix in prefixes {
@@ -178,4 +195,36 @@ const PACKED_FILE: &str = "packed-refs";
 fn whole_id(text: &str) -> Option<Oid> {
     let is_id = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id.then(|| Oid::from_str(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::{Repository, Signature};
+
+    use super::*;
+    use crate::source::local::repository_folders;
+
+    #[test]
+    fn a_name_means_a_branch_else_a_tag_and_comes_with_the_full_name_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init(folder.path()).unwrap();
+        let tree = repository.find_tree(repository.treebuilder(None).unwrap().write().unwrap()).unwrap();
+        let author = Signature::now("a", "a@b").unwrap();
+        let commit = |text: &str| repository.commit(None, &author, &author, text, &tree, &[]).unwrap();
+        let (branch, tag) = (commit("branch"), commit("tag"));
+        for (name, id) in [("refs/heads/both", branch), ("refs/tags/both", tag), ("refs/tags/v1", tag)] {
+            repository.reference(name, id, false, "").unwrap();
+        }
+        let folders = repository_folders(folder.path()).unwrap();
+        let check = |name: &str, target: NamedTarget, full_name: Option<&str>| {
+            let expected = FoundName { target, full_name: full_name.map(str::to_owned) };
+            assert_eq!(folders.find_target(Some(name)).unwrap(), expected, "{name}");
+        };
+        check("both", NamedTarget::Object(branch), Some("refs/heads/both"));
+        check("v1", NamedTarget::Object(tag), Some("refs/tags/v1"));
+        check("refs/tags/both", NamedTarget::Object(tag), Some("refs/tags/both"));
+        check("other", NamedTarget::Nothing, None);
+        check("abcd", NamedTarget::Prefix("abcd".to_owned()), None);
+        check(&tag.to_string(), NamedTarget::Prefix(tag.to_string()), None);
+    }
 }

@@ -2,76 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use controlplane::{Encrypters, Renderers};
+use controlplane::Renderers;
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, TestNamespace, ask, run, source, until, yaml};
+use crate::support::{AgeIdentity, Daemon, Repo, TestNamespace, ask, run, source, until, yaml};
 
 /// A text that must be found nowhere but in the cluster's Secrets.
 const CANARY: &str = "canary-7f3a9c";
-
-fn encrypters() -> &'static Encrypters {
-    static ENCRYPTERS: OnceLock<Encrypters> = OnceLock::new();
-    ENCRYPTERS.get_or_init(|| Encrypters::find().unwrap())
-}
-
-/// An identity in a folder of credentials, and its recipient.
-pub(crate) struct Identity {
-    folder: TempDir,
-    recipient: String,
-}
-
-impl Identity {
-    pub(crate) fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let output = Command::new(&encrypters().age_keygen).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        std::fs::write(folder.path().join("sops-age"), &text).unwrap();
-        let recipient = text.lines().find_map(|line| line.strip_prefix("# public key: ")).unwrap().to_owned();
-        Self { folder, recipient }
-    }
-
-    /// Returns the file of the identity.
-    pub(crate) fn file(&self) -> std::path::PathBuf {
-        self.folder.path().join("sops-age")
-    }
-
-    /// Returns the manifest of a Secret, its values encrypted by the real program.
-    pub(crate) fn encrypt(&self, manifest: &str) -> String {
-        self.encrypt_fields(manifest, "^(data|stringData)$")
-    }
-
-    /// Does as [`Identity::encrypt`], where fields are encrypted whose names match.
-    fn encrypt_fields(&self, manifest: &str, names: &str) -> String {
-        self.encrypt_file("secret.yaml", manifest, &["--encrypted-regex", names])
-    }
-
-    /// Returns a file of any format, encrypted by the real program.
-    fn encrypt_file(&self, name: &str, text: &str, options: &[&str]) -> String {
-        let dir = TempDir::new().unwrap();
-        let file = dir.path().join(name);
-        std::fs::write(&file, text).unwrap();
-        let output = Command::new(&encrypters().sops)
-            .args(["encrypt", "--age", &self.recipient])
-            .args(options)
-            .arg(&file)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-}
 
 fn secret(name: &str, value: &str) -> String {
     yaml::secret(name, "password", value)
 }
 
-pub(crate) fn start(site: &TestNamespace<'_>, repo: &Repo, identity: &Identity) -> Daemon {
+pub(crate) fn start(site: &TestNamespace<'_>, repo: &Repo, identity: &AgeIdentity) -> Daemon {
     let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
     let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), &programs));
     command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
@@ -107,7 +53,7 @@ fn git_objects(folder: &Path) -> String {
 #[test]
 fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     let site = TestNamespace::new("sops");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let asks = "metadata:\n  annotations: {rhumb.dev/restart-on-change: 'true'}";
     let web = yaml::deployment("web", 1, "app:1").replacen("metadata:", asks, 1)
         + "        envFrom: [{secretRef: {name: plain}}]\n";
@@ -154,7 +100,7 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
 #[test]
 fn a_check_counts_the_identities_and_names_a_file_that_has_none() {
     let site = TestNamespace::new("sops-check");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let repo = Repo::new(&[("secret.yaml", identity.encrypt(&secret("db", "canary-5d20")))]);
     let check = || {
         let mut command = site.command_with_config(&["check"], &site.configuration(repo.path(), ""));
@@ -174,7 +120,7 @@ fn a_check_counts_the_identities_and_names_a_file_that_has_none() {
 #[test]
 fn without_an_identity_nothing_of_a_file_is_applied_and_the_remedy_is_named() {
     let site = TestNamespace::new("sops-no-key");
-    let (identity, other) = (Identity::new(), Identity::new());
+    let (identity, other) = (AgeIdentity::new(), AgeIdentity::new());
     let repo = Repo::new(&[
         ("secret.yaml", identity.encrypt(&secret("locked", CANARY))),
         ("other.yaml", yaml::config_map("other", "key", "one")),
@@ -188,7 +134,7 @@ fn without_an_identity_nothing_of_a_file_is_applied_and_the_remedy_is_named() {
 #[test]
 fn an_identity_of_one_source_opens_nothing_of_another() {
     let site = TestNamespace::new("sops-own-key");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let own = identity.folder.path().join("sops-age.one");
     std::fs::rename(identity.file(), own).unwrap();
     let [one, two] =
@@ -207,7 +153,7 @@ fn an_identity_of_one_source_opens_nothing_of_another() {
 #[test]
 fn variables_open_no_way_around_the_check_of_an_edited_file() {
     let site = TestNamespace::new("sops-variables");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let edited = identity.encrypt(&secret("edited", CANARY)).replace("name: edited", "name: moved");
     let repo =
         Repo::new(&[("secret.yaml", edited), ("other.yaml", yaml::config_map("other", "key", "${KEY}"))]);
@@ -224,7 +170,7 @@ fn variables_open_no_way_around_the_check_of_an_edited_file() {
 #[test]
 fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
     let site = TestNamespace::new("sops-fields");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let annotated = secret("annotated", "a")
         .replace("metadata:\n", &format!("metadata:\n  annotations: {{example.org/token: {CANARY}}}\n"));
     let repo = Repo::new(&[
@@ -245,7 +191,7 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
 #[test]
 fn what_is_made_of_opened_files_is_applied_and_is_nowhere_else() {
     let site = TestNamespace::new("sops-opened");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let env = |value: &str| identity.encrypt_file("db.env", &format!("PASSWORD={value}\nUSER=shop\n"), &[]);
     let patch = identity.encrypt(&secret("patched", CANARY));
     let kustomization = "resources: [base.yaml, other.yaml]\npatches: [{path: patch.yaml}]\n\
@@ -341,7 +287,7 @@ fn open_folders(runtime: &Path) -> Vec<(PathBuf, bool)> {
 #[test]
 fn what_a_killed_daemon_left_in_the_open_is_gone_with_the_next_start() {
     let site = TestNamespace::new("sops-killed");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     // Enough that kustomize has not ended before the daemon is killed.
     let many: Vec<String> =
         (0..2000).map(|number| yaml::deployment(&format!("web-{number}"), 1, "web:1")).collect();
@@ -380,14 +326,14 @@ fn what_a_killed_daemon_left_in_the_open_is_gone_with_the_next_start() {
 #[test]
 fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     let site = TestNamespace::new("sops-holder");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let holder = |value: &str| identity.encrypt(&yaml::secret("tokens", "TOKEN", value));
     let repo = repository_with_variables(holder(CANARY));
     let Renderers { kustomize, helm } = Renderers::find().unwrap();
     let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
     let text = site.configuration(repo.path(), &programs);
     let text = format!("{}\n  substituteFrom: [{{kind: Secret, name: tokens}}]\n", text.trim_end());
-    let begin = |identity: &Identity| {
+    let begin = |identity: &AgeIdentity| {
         let mut command = site.command_with_config(&["run", "--log-level", "trace"], &text);
         command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
         Daemon::start(command)
@@ -434,7 +380,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
     }
 
     // Another identity opens nothing: all stays as it is.
-    let other = Identity::new();
+    let other = AgeIdentity::new();
     let daemon = begin(&other);
     daemon.says(&["WARN", "no age identity at hand opens"]);
     repo.change("other.yaml", &yaml::config_map("other", "key", "three"));
@@ -451,7 +397,7 @@ fn variables_of_an_encrypted_secret_reach_secrets_alone_and_are_nowhere_else() {
 #[test]
 fn variables_of_an_encrypted_secret_are_put_in_anywhere_where_they_are_no_secrets() {
     let site = TestNamespace::new("sops-shown");
-    let identity = Identity::new();
+    let identity = AgeIdentity::new();
     let holder = |domain: &str| identity.encrypt(&yaml::secret("cluster-secrets", "SECRET_DOMAIN", domain));
     let ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
                    spec: {rules: [{host: 'web.${SECRET_DOMAIN}'}]}\n";

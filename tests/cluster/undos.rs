@@ -6,8 +6,8 @@ use std::process::Command;
 
 use controlplane::Renderers;
 
-use crate::sops::{Identity, start};
-use crate::support::{Repo, TestNamespace, until, yaml};
+use crate::sops::start;
+use crate::support::{AgeIdentity, Repo, TestNamespace, until, yaml};
 
 /// Fails unless an undo of an object, to the commit before, says that this place of it may have
 /// the object; the object stays.
@@ -59,8 +59,8 @@ fn an_undo_to_a_revision_with_a_root_that_is_not_rendered_deletes_nothing() {
 #[test]
 fn an_undo_to_a_revision_with_a_secret_that_nobody_can_open_deletes_nothing() {
     let site = TestNamespace::new("undo-sealed");
-    let (ours, another) = (Identity::new(), Identity::new());
-    let secret = |identity: &Identity| identity.encrypt(&yaml::secret("key", "password", "right"));
+    let (ours, another) = (AgeIdentity::new(), AgeIdentity::new());
+    let secret = |identity: &AgeIdentity| identity.encrypt(&yaml::secret("key", "password", "right"));
     let kept = ("kept.yaml", yaml::config_map("kept", "a", "one"));
     let repo = Repo::new(&[kept, ("secret.yaml", secret(&another))]);
     let before = repo.head();

@@ -195,13 +195,18 @@ fn dates_and_aliases_of_values_that_are_merged_are_those_of_kustomize() {
     let values = "day: 2024-01-02\ntimes:\n- 2024-01-02 10:00:00\n- 2024-01-02T10:00:00.50+02:00\n\
                   text: '2024-01-02'\n2024-01-03: a\n\
                   base: &base {cpu: 1}\nsame: *base\nlist: [*base]\nmore:\n  <<: *base\n  memory: 2\n\
-                  inner: {same: *base, other: 1}\n";
+                  inner: {same: *base, other: 1}\n\
+                  old: &old yes\nolder: [*old]\nlisted: &listed\n  <<: [*base]\n  disk: 2\n\
+                  nested:\n  <<: [*listed]\n  third: 3\nflow: {<<: *base, other: 1}\n\
+                  late:\n  cpu: 2\n  <<: [*base]\n";
     for fields in [
         "valuesFile: prod.yaml",
         "valuesInline: {replicas: 5}, valuesFile: prod.yaml",
         "valuesInline: {replicas: 5, day: 2025-01-02}, valuesFile: prod.yaml, valuesMerge: merge",
         "valuesInline: {day: 2025-01-02, same: {memory: 3}, more: {disk: 4}, inner: {same: 2}}, valuesFile: prod.yaml",
         "valuesInline: {same: null, inner: {third: 2}}, valuesFile: prod.yaml, valuesMerge: merge",
+        "valuesInline: {listed: {cpu: 7}, nested: {disk: 8}}, valuesFile: prod.yaml",
+        "valuesInline: {listed: {cpu: 7}}, valuesFile: prod.yaml, valuesMerge: merge",
     ] {
         check_with(
             &format!("helmCharts: [{{name: app, releaseName: a, {fields}}}]\n"),

@@ -1,26 +1,39 @@
 //! `examples/in-cluster/` as it stands: two replicas as pods, which read from a git server.
 //!
 //! The network of the nodes enforces no `NetworkPolicy`. The git server is the test itself, at an
-//! address that pods reach.
+//! address that pods reach. Some files are encrypted, and the pods have the identity.
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use controlplane::Cluster;
 use serde_json::Value;
 
 use crate::image;
 use crate::site::{SLOW_TIMEOUT, await_rollout, cluster, is_ready};
-use crate::support::{Api, Remote, Repo, at, eventually, yaml};
+use crate::support::{AgeIdentity, Api, Remote, Repo, at, eventually, yaml};
 use crate::workload::Workload;
 
 const SYSTEM: &str = "rhumb-system";
 const SELECTOR: &str = "app.kubernetes.io/name";
+/// The value of the encrypted files.
+const CANARY: &str = "canary-52c8d1";
 
 /// Does what the documentation says, with a source of its own.
-fn install(cluster: &Cluster, url: &str) {
+fn install(cluster: &Cluster, url: &str, identity: &AgeIdentity) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster");
     let namespace = folder.join("namespace.yaml");
     let kubectl = |arguments: &[&str]| cluster.kubectl(arguments).unwrap();
+    kubectl(&["apply", "-f", namespace.to_str().unwrap()]);
+    // The key is named as the file: `sops-age`.
+    let key = format!("--from-file={}", identity.file().display());
+    kubectl(&["-n", SYSTEM, "create", "secret", "generic", "rhumb-git", &key]);
+    // The example lists it among the rights that are left out.
+    let watched = "rhumb-watched-secrets";
+    kubectl(&["create", "clusterrole", watched, "--verb=list,watch", "--resource=secrets"]);
+    let whom = "--serviceaccount=rhumb-system:rhumb";
+    kubectl(&["create", "clusterrolebinding", watched, "--clusterrole", watched, whom]);
     kubectl(&["apply", "-f", namespace.to_str().unwrap(), "-f", folder.to_str().unwrap()]);
     kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=300s"]);
     kubectl(&["create", "namespace", "shop"]);
@@ -67,21 +80,49 @@ fn await_value(api: &Api, name: &str, expected: &str) {
     });
 }
 
+/// Waits until a Secret has the value of the encrypted files in the clear.
+#[track_caller]
+fn await_opened(api: &Api, name: &str) {
+    eventually(&format!("the Secret {name} is opened"), SLOW_TIMEOUT, || {
+        let shown = api.value(&at("Secret", "shop", name), "/data/password");
+        if shown == STANDARD.encode(CANARY) { Ok(()) } else { Err(shown) }
+    });
+}
+
+/// Fails where the log of a pod has the value of the encrypted files. Each of the Secrets that are
+/// made of them must be named in one.
+#[track_caller]
+fn assert_logs_hide_the_canary(cluster: &Cluster, pods: &[String]) {
+    let logs = |pod: &String| cluster.kubectl(&["-n", SYSTEM, "logs", pod]).unwrap();
+    let all: String = pods.iter().map(logs).collect();
+    for name in ["login", "rendered-db"] {
+        assert!(all.contains(&format!("shop/{name}")), "{name}: {all}");
+    }
+    for canary in [CANARY.to_owned(), STANDARD.encode(CANARY)] {
+        assert!(!all.contains(&canary), "{all}");
+    }
+}
+
 #[test]
-fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
+fn replicas_render_and_open_encrypted_files_and_one_takes_over_from_another() {
     let Some(cluster) = cluster() else { return };
     let web = Workload::new("web", "app:1");
+    let identity = AgeIdentity::new();
     let file = |path: &str, text: String| (path.to_owned(), text);
+    let kustomization = "namePrefix: rendered-\nresources: [map.yaml]\n\
+                         secretGenerator: [{name: db, envs: [db.env], options: {disableNameSuffixHash: true}}]\n";
     let repo = Repo::new(&[
         web.file(),
         file("env.yaml", yaml::config_map("env", "key", "one")),
-        file("app/kustomization.yaml", "namePrefix: rendered-\nresources: [map.yaml]\n".to_owned()),
+        file("login.yaml", identity.encrypt(&yaml::secret("login", "password", CANARY))),
+        file("app/kustomization.yaml", kustomization.to_owned()),
         file("app/map.yaml", yaml::config_map("map", "key", "one")),
+        file("app/db.env", identity.encrypt_file("db.env", &format!("password={CANARY}\n"), &[])),
     ]);
     let remote = Remote::of(&repo);
     image::add(cluster, &remote.authority());
     let server = cluster.expose_to_pods(remote.port()).unwrap();
-    install(cluster, &format!("https://{server}/repo.git"));
+    install(cluster, &format!("https://{server}/repo.git"), &identity);
     let api = Api::new(cluster.kubeconfig());
     let replicas = await_replicas(&api);
     let wait = ["wait", "--for=condition=Ready", "source/shop", "--timeout=300s"];
@@ -89,6 +130,9 @@ fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
     await_value(&api, "env", "one");
     // Its sandbox works within the pod's own restrictions.
     await_value(&api, "rendered-map", "one");
+    // The identity is a file of a mounted Secret, and the generator reads its file out of memory.
+    await_opened(&api, "login");
+    await_opened(&api, "rendered-db");
     let first = await_holder(&api, &replicas);
     await_rollout(&api, "shop", &web);
     let head = repo.head();
@@ -96,12 +140,13 @@ fn a_replica_renders_an_overlay_and_takes_over_from_one_that_is_deleted() {
         let status = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "status"]);
         let status = status.map_err(|error| error.to_string())?;
         let is_whole =
-            |line: &str| ["shop", &head[..12], "3", "healthy"].iter().all(|text| line.contains(text));
+            |line: &str| ["shop", &head[..12], "5", "healthy"].iter().all(|text| line.contains(text));
         if status.lines().any(is_whole) { Ok(()) } else { Err(status) }
     });
     let events = cluster.kubectl(&["-n", SYSTEM, "exec", &first, "--", "rhumb", "events"]).unwrap();
     let is_told = |line: &str| line.contains("Created") && line.contains("ConfigMap shop/env");
-    assert!(events.lines().any(is_told), "{events}");
+    assert!(events.lines().any(is_told) && !events.contains(CANARY), "{events}");
+    assert_logs_hide_the_canary(cluster, &replicas);
     cluster.kubectl(&["-n", SYSTEM, "delete", "pod", &first, "--wait=false"]).unwrap();
     let others: Vec<String> = replicas.iter().filter(|name| **name != first).cloned().collect();
     await_holder(&api, &others);

@@ -430,7 +430,7 @@ mod tests {
         let file = |text: &&str| {
             let (path, content) = text.split_once('=').unwrap();
             let (content, root) = content.split_once('@').unwrap_or((content, ""));
-            let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: Vec::new() };
+            let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: [].into() };
             let origin = Some(Arc::new(render)).filter(|render| !render.root.is_empty());
             SnapshotFile { blob: BlobId::of(content.as_bytes()), origin, ..SnapshotFile::in_test(path) }
         };

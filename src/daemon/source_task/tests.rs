@@ -336,8 +336,7 @@ impl SnapshotRenderer for RootRenderer {
         key[..20].copy_from_slice(&<[u8; 20]>::from(BlobId::of(format!("{text}{program}").as_bytes())));
         let outcome = match gives {
             Ok(name) => {
-                let render =
-                    RenderOrigin { root: "app".into(), renderer: program.into(), places: Vec::new() };
+                let render = RenderOrigin { root: "app".into(), renderer: program.into(), places: [].into() };
                 let origin = Some(render.into());
                 let file =
                     SnapshotFile { blob, size, origin, ..SnapshotFile::in_test(&format!("app#{name}")) };

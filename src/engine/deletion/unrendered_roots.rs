@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn rendered(file: &str, root: &str) -> ManifestOrigin {
-        let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: Vec::new() };
+        let render = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: [].into() };
         ManifestOrigin { render: Some(render.into()), ..ManifestOrigin::of_file(file) }
     }
 

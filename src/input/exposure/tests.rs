@@ -247,7 +247,7 @@ fn rendered_objects_are_judged_as_files_are() {
         format!("{}\"sops\": {}}}", sealed(&text).0, sops["sops"])
     };
     let position = ManifestOrigin::new("secret.yaml".into(), 1, 1);
-    let origin = RenderOrigin { root: "app".into(), renderer: "kustomize".into(), places: vec![position] };
+    let origin = RenderOrigin { root: "app".into(), renderer: "kustomize".into(), places: [position].into() };
     let file = SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("app/Secret//a") };
     let label = ", \"labels\": {\"x\": \"<metadata:labels:x:=canary-9b1e>\"}";
     let found = format!("app (kustomize) ← secret.yaml:1: metadata.labels.x {SHOWN}");

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use super::times::written_time;
 use crate::input::kustomize::{ValuesMerge, printable};
 use crate::manifest::{
-    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_first_document,
+    EntryOrigin, PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value,
+    read_first_document_own_first,
 };
 
 /// The key of a directive in a mapping, and its words.
@@ -52,17 +53,13 @@ pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<
 /// Reads the values of a file as kustomize reads them for a merge. Old truth values, for example
 /// `yes`, are texts to it, and dates without quotes are times.
 ///
-/// An alias is the value of no key to it: the key is gone, also in the kustomization.
+/// An alias is the value of no key to it: the key is gone, also in the kustomization. So is `<<`
+/// with an alias, while a list of aliases is merged. A key of the mapping itself wins over a merged
+/// one.
 fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<Value, ValuesFault> {
-    let file = read_first_document(&Arc::from(""), bytes);
+    let file = read_first_document_own_first(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
-    let merges = || text.lines().filter_map(|line| line.trim_start().strip_prefix("<<:"));
-    let mut reading = FileReading {
-        words: PlacedWords::of(&text),
-        merge,
-        drops_merged: merges().next().is_some() && merges().all(|rest| rest.trim_start().starts_with('*')),
-        at: String::new(),
-    };
+    let mut reading = FileReading { words: PlacedWords::of(&text), merge, at: String::new() };
     match file.documents.first() {
         Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => {
             reading.mapping(root, inline.as_object_mut())
@@ -76,8 +73,6 @@ fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<V
 struct FileReading<'a> {
     words: PlacedWords<'a>,
     merge: ValuesMerge,
-    /// Indicates whether keys that an alias merges into a mapping are left out.
-    drops_merged: bool,
     /// The path of the mapping that is read.
     at: String,
 }
@@ -93,11 +88,15 @@ impl FileReading<'_> {
         let mut out = Map::new();
         for entry in value.entries() {
             let key = key_text(entry, &self.words);
-            // A mapping that is merged in is before the one that it is merged into. A mapping
-            // that is merged into that one in turn has no place of its own.
-            let is_merged = entry.position < value.position || entry.value.position == value.position;
-            if self.drops_merged && is_merged {
-                continue;
+            match entry.origin {
+                EntryOrigin::Own => {}
+                EntryOrigin::MergedAlias => continue,
+                EntryOrigin::MergedValue => {
+                    if !self.hides_merged(inline.as_deref_mut(), &key) {
+                        out.insert(key, plain(&entry.value, &self.words));
+                    }
+                    continue;
+                }
             }
             let length = push_key(&mut self.at, &key);
             if self.words.at(entry.value.position).starts_with('*') {
@@ -119,18 +118,28 @@ impl FileReading<'_> {
         Ok(Value::Object(out))
     }
 
+    /// Returns whether a key of the kustomization hides one that is merged into a mapping of the
+    /// file. It becomes one of the mapping itself. A null above the file only takes itself away.
+    fn hides_merged(&self, inline: Option<&mut Map<String, Value>>, key: &str) -> bool {
+        let Some(inline) = inline else { return false };
+        if self.merge == ValuesMerge::Override && inline.get(key).is_some_and(Value::is_null) {
+            inline.remove(key);
+        }
+        inline.contains_key(key)
+    }
+
     /// Returns whether something is there. A null without a word is nothing where it is only below.
     fn has_value(&self, value: &PlacedValue) -> bool {
         self.merge == ValuesMerge::Merge
             || value.node != PlacedNode::Scalar(Value::Null)
-            || matches!(self.words.at(value.position), "null" | "Null" | "NULL" | "~")
+            || matches!(self.words.at(value.target), "null" | "Null" | "NULL" | "~")
     }
 }
 
 fn plain(value: &PlacedValue, words: &PlacedWords<'_>) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
-            old_boolean(words.at(value.position)).map_or(Value::Bool(*truth), Value::from)
+            old_boolean(words.at(value.target)).map_or(Value::Bool(*truth), Value::from)
         }
         PlacedNode::Scalar(Value::String(text)) if value.style == ScalarStyle::Plain => {
             Value::String(written_time(text).unwrap_or_else(|| text.clone()))
@@ -391,6 +400,46 @@ mod tests {
         let nested = "a: &a {b: 1}\nc: &c\n  <<: *a\n  d: 2\ne:\n  <<: *c\n  f: 3\n";
         let left = json!({"a": {"b": 1}, "c": {"d": 2}, "e": {"f": 3}, "x": 1});
         check(json!({"x": 1}), nested, ValuesMerge::Override, left);
+    }
+
+    #[test]
+    fn an_alias_in_a_list_is_read_as_what_it_stands_for() {
+        check(
+            json!({"x": 1}),
+            "a: &a yes\nb: [*a, &b 2024-01-02, *b]\nc: [{d: *a}]\n",
+            ValuesMerge::Override,
+            json!({
+                "a": "yes",
+                "b": ["yes", "2024-01-02T00:00:00Z", "2024-01-02T00:00:00Z"],
+                "c": [{"d": "yes"}],
+                "x": 1,
+            }),
+        );
+    }
+
+    #[test]
+    fn a_list_of_aliases_is_merged_in_a_file_and_a_single_alias_is_not() {
+        let check = |inline: Value, file: &str, expected: Value| {
+            for merge in [ValuesMerge::Override, ValuesMerge::Merge] {
+                check(inline.clone(), file, merge, expected.clone());
+            }
+        };
+        let nested = "a: &a {b: yes}\nc: &c\n  <<: [*a]\n  d: 2\ne:\n  <<: [*c]\n  f: 3\n";
+        let (a, c) = (json!({"b": "yes"}), json!({"b": "yes", "d": 2}));
+        check(json!({"x": 1}), nested, json!({"a": a, "c": c, "e": {"b": "yes", "d": 2, "f": 3}, "x": 1}));
+        let both = "a: &a {b: 1}\nc:\n  <<: [*a]\n  d: 2\ne:\n  <<: *a\n  f: 3\ng: {<<: *a, h: 4}\n";
+        let left = json!({"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"f": 3}, "g": {"h": 4}, "x": 1});
+        check(json!({"x": 1}), both, left);
+        let late = "a: &a {b: 1, c: 2}\nd:\n  b: 3\n  <<: [*a]\ne:\n  b: 3\n  <<: *a\n";
+        check(
+            json!({"x": 1}),
+            late,
+            json!({"a": {"b": 1, "c": 2}, "d": {"b": 3, "c": 2}, "e": {"b": 3}, "x": 1}),
+        );
+        // A key of the kustomization is one of the mapping itself, whoever wins.
+        let merged = "a: &a {b: 1, c: 2}\nd:\n  <<: [*a]\n  e: 3\n";
+        let left = json!({"a": {"b": 1, "c": 2}, "d": {"b": 5, "c": 2, "e": 3}});
+        check(json!({"d": {"b": 5}}), merged, left);
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl ClosureIndex {
         self.watched.sort_unstable();
         self.watched.dedup();
         self.watched.shrink_to_fit();
+        self.roots.shrink_to_fit();
     }
 
     /// Forgets every root but these.

@@ -8,9 +8,9 @@ use crate::source::BlobId;
 
 use super::patch::NamedObject;
 
-/// The bytes of memory that the names of one generation take. There are two of them, of some four
+/// The bytes of memory that the names of one generation take. There are two of them, of some two
 /// hundred objects each.
-const MAX_GENERATION_BYTES: usize = 128 << 10;
+const MAX_GENERATION_BYTES: usize = 64 << 10;
 
 /// The objects that files name: each content is parsed once.
 ///

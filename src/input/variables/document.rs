@@ -243,7 +243,7 @@ impl<'s> Substitution<'s> {
             return self.value(object, traits, path);
         }
         let PlacedNode::Mapping(entries) = &mut object.node else { return };
-        for PlacedEntry { key, position, value } in entries {
+        for PlacedEntry { key, position, value, .. } in entries {
             self.key(key, *position, path);
             let path = path.to(FieldStep::Key(key));
             match &mut value.node {
@@ -278,7 +278,7 @@ impl<'s> Substitution<'s> {
                 }
             }
             PlacedNode::Mapping(entries) => {
-                for PlacedEntry { key, position, value } in entries {
+                for PlacedEntry { key, position, value, .. } in entries {
                     self.key(key, *position, path);
                     self.value(value, traits, &path.to(FieldStep::Key(key)));
                 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::manifest::placed::PlacedFile;
-use crate::manifest::{PlacedValue, TextPosition, read_documents, read_first_document, yaml_documents};
+use crate::manifest::{
+    EntryOrigin, PlacedValue, ScalarStyle, TextPosition, read_documents, read_first_document,
+    read_first_document_own_first, yaml_documents,
+};
 use crate::object::Diagnostic;
 
 fn all(text: &str) -> PlacedFile {
@@ -42,6 +45,43 @@ fn each_part_of_a_value_has_its_place() {
     check_place(entry(merged, "z").0, 9, 6);
     assert_eq!(merged.to_value(), json!({"x": 1, "z": 2}));
     assert_eq!(document.clone().into_value(), document.to_value());
+}
+
+#[test]
+fn an_alias_names_the_place_of_what_it_stands_for_and_a_merged_key_the_way_it_came() {
+    let text = "one: &t yes\nlist: [*t]\na: &a {x: *t}\nb: &b\n  <<: [*a]\n  y: 1\nc:\n  <<: [*b]\nd: {<<: *b, z: 1}\n";
+    let file = all(text);
+    let [document] = file.documents.as_slice() else { panic!("one document") };
+    let item = &entry(document, "list").0.items()[0];
+    check_place(item, 2, 8);
+    let at = |line, column| TextPosition { line, column };
+    assert_eq!(
+        (item.target, item.style, entry(document, "one").0.target),
+        (at(1, 9), ScalarStyle::Plain, at(1, 9))
+    );
+    let check = |mapping: &str, key: &str, origin: EntryOrigin, position: TextPosition| {
+        let found = entry(document, mapping).0.entries().iter().find(|entry| entry.key == key).unwrap();
+        assert_eq!((found.origin, found.position), (origin, position), "{mapping}.{key}");
+    };
+    check("a", "x", EntryOrigin::Own, at(3, 8));
+    check("b", "x", EntryOrigin::MergedValue, at(3, 8));
+    check("b", "y", EntryOrigin::Own, at(6, 3));
+    // Through another mapping that is merged.
+    check("c", "x", EntryOrigin::MergedValue, at(3, 8));
+    check("c", "y", EntryOrigin::MergedValue, at(6, 3));
+    check("d", "x", EntryOrigin::MergedAlias, at(3, 8));
+    check("d", "z", EntryOrigin::Own, at(9, 13));
+}
+
+#[test]
+fn own_keys_win_over_merged_ones_for_a_reader_that_says_so() {
+    let text = "a: &a {x: 1, y: 1}\nb:\n  x: 2\n  <<: *a\n";
+    let check = |file: PlacedFile, expected: serde_json::Value| {
+        assert_eq!(entry(&file.documents[0], "b").0.to_value(), expected);
+    };
+    let name = Arc::from("file.yaml");
+    check(read_first_document(&name, text.as_bytes()), json!({"x": 1, "y": 1}));
+    check(read_first_document_own_first(&name, text.as_bytes()), json!({"x": 2, "y": 1}));
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn in_roots() {
         let bytes = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
         let mut item = manifest::read(&file.into(), bytes).items.remove(0);
         let position = ManifestOrigin::new("base/a.yaml".into(), 1, 1);
-        let origin = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: vec![position] };
+        let origin =
+            RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: [position].into() };
         item.origin.render = (!root.is_empty()).then(|| origin.into());
         item
     };

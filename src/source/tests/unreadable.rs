@@ -57,9 +57,10 @@ fn what_may_not_be_read_makes_a_folder_incomplete() {
     check("a.yaml", 0, &["unreadable a.yaml"], &["b/c.yaml"]);
     check("b/c.yaml", 0, &["unreadable b/c.yaml"], &["a.yaml"]);
     check("b/.rhumbignore", 0, &["ignore-file b/.rhumbignore"], &["a.yaml"]);
-    // Its names cannot be listed; then not even that.
+    // Its names cannot be listed, or nothing in it can be looked at, or both.
     check("b", 0o311, &["unreadable b"], &["a.yaml"]);
-    check("b", 0, &["ignore-file b/.rhumbignore"], &["a.yaml"]);
+    check("b", 0o444, &["unreadable b"], &["a.yaml"]);
+    check("b", 0, &["unreadable b"], &["a.yaml"]);
 }
 
 #[tokio::test]

@@ -18,8 +18,7 @@ use tempfile::TempDir;
 use super::notifications::NotificationReceiver;
 use super::plants;
 use super::search::Canary;
-use crate::sops::Identity;
-use crate::support::{Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, receive, run};
+use crate::support::{AgeIdentity, Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, receive, run};
 
 /// All of it.
 pub(super) struct CanaryFixture<'a> {
@@ -48,7 +47,7 @@ impl<'a> CanaryFixture<'a> {
         let site = TestNamespace::on(cluster, "canary");
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
         site.api.create("/api/v1/namespaces", "setup", &system);
-        let identity = Identity::new();
+        let identity = AgeIdentity::new();
         let encrypted = |name: &str, value: &'static str| {
             let lines = format!("stringData: {{a: '{}', b: x}}", Canary::of(value).text());
             (format!("{name}.yaml"), identity.encrypt(&plants::secret(name, &lines)))

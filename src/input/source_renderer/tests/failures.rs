@@ -23,7 +23,7 @@ async fn a_root_that_failed_is_tried_again_where_its_files_changed_and_by_a_new_
     let mut source = open(&first);
     source.observe().await.unwrap();
     let key = || match &first.state.lock().unwrap().last.as_ref().unwrap().roots["a"] {
-        RememberedRoot::Failed { root, .. } => Some(root.key),
+        RememberedRoot::Failed(failed) => Some(failed.root.key),
         RememberedRoot::Rendered(_) => None,
     };
     // There is no program here: this is what one that fails leaves behind.
@@ -78,7 +78,7 @@ async fn a_root_that_failed_may_want_what_is_moved_into_a_base_of_it() {
     let is_possible = |name: &str| {
         let state = renderer.state.lock().unwrap();
         match &state.last.as_ref().unwrap().roots["a"] {
-            RememberedRoot::Failed { root, .. } => root.names.can_be_named(name),
+            RememberedRoot::Failed(failed) => failed.root.names.can_be_named(name),
             RememberedRoot::Rendered(_) => panic!("it is rendered"),
         }
     };
@@ -87,9 +87,9 @@ async fn a_root_that_failed_may_want_what_is_moved_into_a_base_of_it() {
     {
         let mut state = renderer.state.lock().unwrap();
         let remembered = state.last.as_mut().unwrap().roots.get_mut("a").unwrap();
-        let RememberedRoot::Failed { root, .. } = remembered else { panic!("it is rendered") };
+        let RememberedRoot::Failed(failed) = remembered else { panic!("it is rendered") };
         let found = Diagnostic::file_error("a/kustomization.yaml", "render-failed", "kustomize fails: x");
-        root.outcome = RootOutcome::Refused(vec![found]);
+        failed.root.outcome = RootOutcome::Refused(vec![found]);
     }
     commit(&work, &[("moved.yaml", ""), ("base/moved.yaml", moved)]);
     source.observe().await.unwrap();
