@@ -22,8 +22,8 @@ use super::impersonation::{self, Impersonation, ServiceAccount};
 use super::interner::Interner;
 use super::plugin;
 use super::rate_limit::{CallKind, CallLimiter};
-use super::request::CallPriority;
 pub(super) use super::request::{ApiRequest, ApiResponse, unreadable_error};
+use super::request::{CallPriority, read_body};
 use crate::call_metrics::CallMetrics;
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
@@ -32,6 +32,9 @@ use crate::heartbeat::Heartbeats;
 /// events until the loop takes them.
 pub(super) const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
+/// The longest answer that is read. Small pages of the largest objects are shorter. Somebody's
+/// objects, or an aggregated API server, could take all memory by a longer one.
+pub(super) const MAX_ANSWER_BYTES: usize = if cfg!(test) { 8 << 20 } else { 256 << 20 };
 /// The header by which a server shows that it has priority and fairness (APF).
 const FAIR_QUEUEING_HEADER: &str = "x-kubernetes-pf-flowschema-uid";
 /// The shortest time between two renewals of refused credentials.
@@ -234,10 +237,11 @@ impl Cluster {
         &self.inner.heartbeats
     }
 
-    /// Returns the longest time until the answer to one call, its waits included.
+    /// Returns the longest time until a page of a list is read, or a call is answered, its waits
+    /// included.
     pub(super) fn longest_call(&self) -> Duration {
-        // Both the call and the one that judges renewed credentials.
-        self.timeout() * 2 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
+        // The call, the one for a smaller page, and the one that judges renewed credentials.
+        self.timeout() * 3 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
     }
 
     /// Returns the texts that all records share.
@@ -320,7 +324,7 @@ impl Cluster {
         Err(error)
     }
 
-    /// Sends one request and reads the whole answer.
+    /// Sends one request and reads the whole answer, unless it is too long.
     async fn exchange(
         &self,
         active: &ActiveClient,
@@ -331,10 +335,14 @@ impl Cluster {
         let exchange = async {
             let response = active.client.send(request).await?;
             let (head, body) = response.into_parts();
-            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
+            Ok::<_, kube::Error>((head, read_body(body, MAX_ANSWER_BYTES).await?))
         };
         match tokio::time::timeout(deadline, exchange).await {
-            Ok(Ok((head, body))) => Ok((head, body.into())),
+            Ok(Ok((head, Some(body)))) => Ok((head, body)),
+            Ok(Ok((_, None))) => Err(ClusterError::new(
+                on.clone(),
+                ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 },
+            )),
             Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &active.server)),
             Err(_) => Err(timeout_error(active, on, deadline)),
         }
