@@ -23,7 +23,7 @@ use super::interner::Interner;
 use super::plugin;
 use super::rate_limit::{CallKind, CallLimiter};
 pub(super) use super::request::{ApiRequest, ApiResponse, unreadable_error};
-use super::request::{CallPriority, read_body};
+use super::request::{CallPriority, read_body, stream_body};
 use crate::call_metrics::CallMetrics;
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
@@ -313,8 +313,7 @@ impl Cluster {
         if head.status.is_success() {
             return Ok(ApiResponse { status: head.status, headers: head.headers, body });
         }
-        let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let error = self.name_actor(classify::classify_answer(head.status.as_u16(), after, &body, on));
+        let error = self.name_actor(refusal_error(&head, &body, on));
         match priority {
             CallPriority::Normal => self.renew_if_refused(&error).await,
             CallPriority::Urgent(within) => {
@@ -339,10 +338,7 @@ impl Cluster {
         };
         match tokio::time::timeout(deadline, exchange).await {
             Ok(Ok((head, Some(body)))) => Ok((head, body)),
-            Ok(Ok((_, None))) => Err(ClusterError::new(
-                on.clone(),
-                ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 },
-            )),
+            Ok(Ok((_, None))) => Err(too_long_error(on)),
             Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &active.server)),
             Err(_) => Err(timeout_error(active, on, deadline)),
         }
@@ -387,22 +383,32 @@ impl Cluster {
         path: String,
         on: &CallSubject,
     ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), ClusterError> {
-        let mut request = ApiRequest::read(path, on.clone()).build_request(|body| body)?;
+        let mut request = ApiRequest::read(path, on.clone()).build_request(Body::from)?;
         let active = self.active_client().await?;
         self.impersonate(&active, &mut request, on)?;
-        match tokio::time::timeout(self.timeout(), active.client.request_stream(request)).await {
-            Ok(Ok(stream)) => {
+        let open = async {
+            let (head, body) = active.client.send(request).await?.into_parts();
+            let is_refused = head.status.is_client_error() || head.status.is_server_error();
+            Ok::<_, kube::Error>(if is_refused {
+                Err((head, read_body(body, MAX_ANSWER_BYTES).await?))
+            } else {
+                Ok(stream_body(body))
+            })
+        };
+        let error = match tokio::time::timeout(self.timeout(), open).await {
+            Ok(Ok(Ok(stream))) => {
                 // A watch of what does not change may be silent for a minute.
                 self.inner.metrics.record_answer();
-                Ok((stream, active.server))
+                return Ok((stream, active.server));
             }
-            Ok(Err(error)) => {
-                let error = self.name_actor(classify::classify_transport(&error, on.clone(), &active.server));
-                self.renew_if_refused(&error).await;
-                Err(error)
-            }
-            Err(_) => Err(timeout_error(&active, on, self.timeout())),
-        }
+            Ok(Ok(Err((head, Some(body))))) => refusal_error(&head, &body, on.clone()),
+            Ok(Ok(Err((_, None)))) => too_long_error(on),
+            Ok(Err(error)) => classify::classify_transport(&error, on.clone(), &active.server),
+            Err(_) => return Err(timeout_error(&active, on, self.timeout())),
+        };
+        let error = self.name_actor(error);
+        self.renew_if_refused(&error).await;
+        Err(error)
     }
 
     async fn active_client(&self) -> Result<ActiveClient, ClusterError> {
@@ -506,6 +512,16 @@ impl Cluster {
 
 fn timeout_error(active: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
     ClusterError::new(on.clone(), ClusterFault::Timeout { server: active.server.clone(), after })
+}
+
+fn too_long_error(on: &CallSubject) -> ClusterError {
+    ClusterError::new(on.clone(), ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 })
+}
+
+/// Returns the error of an answer with an error status.
+fn refusal_error(head: &http::response::Parts, body: &[u8], on: CallSubject) -> ClusterError {
+    let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    classify::classify_answer(head.status.as_u16(), after, body, on)
 }
 
 fn wrong_cluster_error(why: &str) -> ClusterError {

@@ -1,9 +1,10 @@
 //! One request to the API server, and its answer.
 
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures::{AsyncBufRead, TryStreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use hyper::body::Body as _;
@@ -129,6 +130,14 @@ pub(super) async fn read_body(body: Body, max_bytes: usize) -> Result<Option<Vec
         bytes.extend_from_slice(&data);
     }
     Ok(Some(bytes))
+}
+
+/// Returns a body as it comes. Nothing bounds its length.
+pub(super) fn stream_body(mut body: Body) -> impl AsyncBufRead + Send {
+    stream::poll_fn(move |context| Pin::new(&mut body).poll_frame(context))
+        .try_filter_map(|frame| ready(Ok::<_, kube::Error>(frame.into_data().ok())))
+        .map_err(std::io::Error::other)
+        .into_async_read()
 }
 
 /// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
