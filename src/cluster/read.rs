@@ -154,7 +154,8 @@ impl Cluster {
         let form = lookup_form(kind);
         let decoder = LiveDecoder::new(kind, self.interner(), form);
         let mut next: Option<String> = None;
-        loop {
+        // A server need not say how long a list is, and it may have no end.
+        for _ in 0..missing.len() {
             let collection = path::collection_path(kind, namespace);
             let request = |url| lookup_request(url, &on, form, METADATA_LIST);
             let answer =
@@ -178,6 +179,7 @@ impl Cluster {
             }
             next = Some(token.to_owned());
         }
+        Ok(())
     }
 
     /// Lists the objects of a kind that carry the label of no set, and a release annotation all the

@@ -438,21 +438,22 @@ async fn a_lookup_of_a_workload_shows_its_rollout() {
 
 #[tokio::test]
 async fn a_lookup_gives_up_a_long_list() {
-    let fake = FakeApiServer::start(|_, asked| {
-        if asked.path.contains('?') {
-            ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))
-        } else {
-            not_found(asked.path.rsplit('/').next().unwrap_or_default())
-        }
-    })
-    .await;
-    let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
-    assert_eq!(
-        found_lookups.values().filter(|found_lookups| **found_lookups == LiveLookup::Absent).count(),
-        3
-    );
-    assert_eq!(fake.asked().len(), 4);
+    // Four pages without an end cost as much as four names.
+    for (remaining, calls) in [(Some(5000), 1 + 3), (None, 4 + 3)] {
+        let fake = FakeApiServer::start(move |_, asked| {
+            if asked.path.contains('?') {
+                let metadata = json!({ "continue": "next", "remainingItemCount": remaining });
+                ok(&json!({ "metadata": metadata, "items": [object("a")] }))
+            } else {
+                not_found(asked.path.rsplit('/').next().unwrap_or_default())
+            }
+        })
+        .await;
+        let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
+        let found = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
+        assert_eq!(found.values().filter(|found| **found == LiveLookup::Absent).count(), 3);
+        assert_eq!(fake.asked().len(), calls, "{remaining:?}");
+    }
 }
 
 #[tokio::test]
