@@ -22,8 +22,8 @@ use super::impersonation::{self, Impersonation, ServiceAccount};
 use super::interner::Interner;
 use super::plugin;
 use super::rate_limit::{CallKind, CallLimiter};
-use super::request::CallPriority;
 pub(super) use super::request::{ApiRequest, ApiResponse, unreadable_error};
+use super::request::{CallPriority, read_body, stream_body};
 use crate::call_metrics::CallMetrics;
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
@@ -32,6 +32,9 @@ use crate::heartbeat::Heartbeats;
 /// events until the loop takes them.
 pub(super) const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
+/// The longest answer that is read. Small pages of the largest objects are shorter. Somebody's
+/// objects, or an aggregated API server, could take all memory by a longer one.
+pub(super) const MAX_ANSWER_BYTES: usize = if cfg!(test) { 8 << 20 } else { 256 << 20 };
 /// The header by which a server shows that it has priority and fairness (APF).
 const FAIR_QUEUEING_HEADER: &str = "x-kubernetes-pf-flowschema-uid";
 /// The shortest time between two renewals of refused credentials.
@@ -234,10 +237,11 @@ impl Cluster {
         &self.inner.heartbeats
     }
 
-    /// Returns the longest time until the answer to one call, its waits included.
+    /// Returns the longest time until a page of a list is read, or a call is answered, its waits
+    /// included.
     pub(super) fn longest_call(&self) -> Duration {
-        // Both the call and the one that judges renewed credentials.
-        self.timeout() * 2 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
+        // The call, the one for a smaller page, and the one that judges renewed credentials.
+        self.timeout() * 3 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
     }
 
     /// Returns the texts that all records share.
@@ -309,8 +313,7 @@ impl Cluster {
         if head.status.is_success() {
             return Ok(ApiResponse { status: head.status, headers: head.headers, body });
         }
-        let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let error = self.name_actor(classify::classify_answer(head.status.as_u16(), after, &body, on));
+        let error = self.name_actor(refusal_error(&head, &body, on));
         match priority {
             CallPriority::Normal => self.renew_if_refused(&error).await,
             CallPriority::Urgent(within) => {
@@ -320,7 +323,7 @@ impl Cluster {
         Err(error)
     }
 
-    /// Sends one request and reads the whole answer.
+    /// Sends one request and reads the whole answer, unless it is too long.
     async fn exchange(
         &self,
         active: &ActiveClient,
@@ -331,10 +334,11 @@ impl Cluster {
         let exchange = async {
             let response = active.client.send(request).await?;
             let (head, body) = response.into_parts();
-            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
+            Ok::<_, kube::Error>((head, read_body(body, MAX_ANSWER_BYTES).await?))
         };
         match tokio::time::timeout(deadline, exchange).await {
-            Ok(Ok((head, body))) => Ok((head, body.into())),
+            Ok(Ok((head, Some(body)))) => Ok((head, body)),
+            Ok(Ok((_, None))) => Err(too_long_error(on)),
             Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &active.server)),
             Err(_) => Err(timeout_error(active, on, deadline)),
         }
@@ -379,22 +383,32 @@ impl Cluster {
         path: String,
         on: &CallSubject,
     ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), ClusterError> {
-        let mut request = ApiRequest::read(path, on.clone()).build_request(|body| body)?;
+        let mut request = ApiRequest::read(path, on.clone()).build_request(Body::from)?;
         let active = self.active_client().await?;
         self.impersonate(&active, &mut request, on)?;
-        match tokio::time::timeout(self.timeout(), active.client.request_stream(request)).await {
-            Ok(Ok(stream)) => {
+        let open = async {
+            let (head, body) = active.client.send(request).await?.into_parts();
+            let is_refused = head.status.is_client_error() || head.status.is_server_error();
+            Ok::<_, kube::Error>(if is_refused {
+                Err((head, read_body(body, MAX_ANSWER_BYTES).await?))
+            } else {
+                Ok(stream_body(body))
+            })
+        };
+        let error = match tokio::time::timeout(self.timeout(), open).await {
+            Ok(Ok(Ok(stream))) => {
                 // A watch of what does not change may be silent for a minute.
                 self.inner.metrics.record_answer();
-                Ok((stream, active.server))
+                return Ok((stream, active.server));
             }
-            Ok(Err(error)) => {
-                let error = self.name_actor(classify::classify_transport(&error, on.clone(), &active.server));
-                self.renew_if_refused(&error).await;
-                Err(error)
-            }
-            Err(_) => Err(timeout_error(&active, on, self.timeout())),
-        }
+            Ok(Ok(Err((head, Some(body))))) => refusal_error(&head, &body, on.clone()),
+            Ok(Ok(Err((_, None)))) => too_long_error(on),
+            Ok(Err(error)) => classify::classify_transport(&error, on.clone(), &active.server),
+            Err(_) => return Err(timeout_error(&active, on, self.timeout())),
+        };
+        let error = self.name_actor(error);
+        self.renew_if_refused(&error).await;
+        Err(error)
     }
 
     async fn active_client(&self) -> Result<ActiveClient, ClusterError> {
@@ -498,6 +512,16 @@ impl Cluster {
 
 fn timeout_error(active: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
     ClusterError::new(on.clone(), ClusterFault::Timeout { server: active.server.clone(), after })
+}
+
+fn too_long_error(on: &CallSubject) -> ClusterError {
+    ClusterError::new(on.clone(), ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 })
+}
+
+/// Returns the error of an answer with an error status.
+fn refusal_error(head: &http::response::Parts, body: &[u8], on: CallSubject) -> ClusterError {
+    let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    classify::classify_answer(head.status.as_u16(), after, body, on)
 }
 
 fn wrong_cluster_error(why: &str) -> ClusterError {

@@ -213,6 +213,12 @@ pub enum ClusterFault {
         /// The fault.
         reason: String,
     },
+    /// The answer is longer than what is read of one. A write may have been done.
+    #[error("the answer is longer than {mebibytes} MiB, and was not read to its end")]
+    TooLong {
+        /// The bound.
+        mebibytes: usize,
+    },
     /// Another replica may hold the source's Lease by now: nothing was sent.
     #[error("this replica no longer holds the Lease of the source: nothing is written")]
     NotHeld,
@@ -300,6 +306,7 @@ impl ClusterFault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. }
+            | Self::TooLong { .. }
             | Self::NotHeld => ErrorClass::Transient,
             Self::Bug => ErrorClass::Internal,
         }
@@ -338,6 +345,7 @@ impl ClusterFault {
             | Self::Timeout { .. }
             | Self::Unreachable { .. }
             | Self::Garbled { .. }
+            | Self::TooLong { .. }
             | Self::NotHeld => RetryAdvice::ShortBackoff,
         }
     }

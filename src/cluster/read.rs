@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::call::{ApiRequest, Cluster, unreadable_error};
+use super::call::{ApiRequest, ApiResponse, Cluster, unreadable_error};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::path::{self, ListSelector};
@@ -17,10 +17,12 @@ use super::wire::{DecodedObject, LiveDecoder, WireDecoder, WireForm};
 use crate::engine::{LiveObject, is_workload};
 use crate::object::ObjectId;
 
-/// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind
-/// of thousands needs few calls.
+/// Large enough that a kind of thousands needs few calls.
 const LIST_PAGE_SIZE: &str = "500";
 const PAGE_SIZE: usize = 500;
+/// The size of a page where one of the usual size is too long an answer. A large object of etcd
+/// takes 1.5 MiB there, and as JSON up to six times that: each `<` is six characters.
+const SMALL_PAGE_SIZE: &str = "20";
 /// The most names that are asked for one by one.
 const MAX_SINGLE_READS: usize = 2;
 
@@ -152,9 +154,12 @@ impl Cluster {
         let form = lookup_form(kind);
         let decoder = LiveDecoder::new(kind, self.interner(), form);
         let mut next: Option<String> = None;
-        loop {
-            let url = page_url(path::collection_path(kind, namespace), &ListSelector::All, next.as_deref());
-            let answer = self.call(lookup_request(url, &on, form, METADATA_LIST)).await?;
+        // A server need not say how long a list is, and it may have no end.
+        for _ in 0..missing.len() {
+            let collection = path::collection_path(kind, namespace);
+            let request = |url| lookup_request(url, &on, form, METADATA_LIST);
+            let answer =
+                self.call_for_page(&collection, &ListSelector::All, next.as_deref(), request).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             for item in page.items.unwrap_or_default() {
@@ -174,6 +179,7 @@ impl Cluster {
             }
             next = Some(token.to_owned());
         }
+        Ok(())
     }
 
     /// Lists the objects of a kind that carry the label of no set, and a release annotation all the
@@ -187,9 +193,10 @@ impl Cluster {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
         for _ in 0..MAX_UNLABELLED_PAGES {
-            let url =
-                page_url(path::collection_path(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
-            let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
+            let collection = path::collection_path(kind, namespace);
+            let request = |url| ApiRequest::read(url, on.clone()).accept(METADATA_LIST);
+            let answer =
+                self.call_for_page(&collection, &ListSelector::Unlabelled, next.as_deref(), request).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             let seen =
@@ -276,17 +283,35 @@ impl Cluster {
         decoder: &P,
     ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let url = page_url(path::collection_path(kind, selector.namespace()), selector, next);
-        let answer = self.call(ApiRequest::read(url, on.clone())).await?;
+        let collection = path::collection_path(kind, selector.namespace());
+        let request = |url| ApiRequest::read(url, on.clone());
+        let answer = self.call_for_page(&collection, selector, next, request).await?;
         let page: ListPage<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
         let items = page.items.unwrap_or_default();
         Ok((items.into_iter().filter_map(|item| decoder.decode(item.get())).collect(), page.metadata))
     }
+
+    /// Asks for one page of a list. Where the answer is too long, it asks for fewer objects.
+    async fn call_for_page(
+        &self,
+        collection: &str,
+        selector: &ListSelector,
+        next: Option<&str>,
+        request: impl Fn(String) -> ApiRequest,
+    ) -> Result<ApiResponse, ClusterError> {
+        let page = |size| request(page_url(collection.to_owned(), selector, next, size));
+        match self.call(page(LIST_PAGE_SIZE)).await {
+            Err(error) if matches!(error.fault(), ClusterFault::TooLong { .. }) => {
+                self.call(page(SMALL_PAGE_SIZE)).await
+            }
+            answered => answered,
+        }
+    }
 }
 
-fn page_url(collection: String, selector: &ListSelector, next: Option<&str>) -> String {
-    let mut parameters = vec![("limit", LIST_PAGE_SIZE)];
+fn page_url(collection: String, selector: &ListSelector, next: Option<&str>, size: &str) -> String {
+    let mut parameters = vec![("limit", size)];
     let selected = selector.parameters();
     parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));
     parameters.extend(next.map(|token| ("continue", token)));

@@ -1,9 +1,14 @@
 //! One request to the API server, and its answer.
 
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures::{AsyncBufRead, TryStreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
+use hyper::body::Body as _;
+use kube::client::Body;
 use serde::de::DeserializeOwned;
 
 use super::error::{CallSubject, ClusterError, ClusterFault};
@@ -113,9 +118,45 @@ impl ApiResponse {
     }
 }
 
+/// Reads a body to its end. Returns none where it is longer than this; then the rest is not read.
+pub(super) async fn read_body(body: Body, max_bytes: usize) -> Result<Option<Vec<u8>>, kube::Error> {
+    let mut body = pin!(body);
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if data.len() > max_bytes - bytes.len() {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Some(bytes))
+}
+
+/// Returns a body as it comes. Nothing bounds its length.
+pub(super) fn stream_body(mut body: Body) -> impl AsyncBufRead + Send {
+    stream::poll_fn(move |context| Pin::new(&mut body).poll_frame(context))
+        .try_filter_map(|frame| ready(Ok::<_, kube::Error>(frame.into_data().ok())))
+        .map_err(std::io::Error::other)
+        .into_async_read()
+}
+
 /// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
 /// position is reported.
 pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
     ClusterError::new(on.clone(), ClusterFault::Garbled { reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_is_read_to_its_end_or_not_at_all() {
+        for (length, expected) in [(0, true), (7, true), (8, true), (9, false), (4096, false)] {
+            let bytes = vec![b'x'; length];
+            let read = read_body(Body::from(bytes.clone()), 8).await.unwrap();
+            assert_eq!(read, expected.then_some(bytes), "{length}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use futures::{AsyncBufRead, AsyncBufReadExt as _};
 use kube::core::response::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::backoff::jitter;
 use super::call::{Cluster, unreadable_error};
@@ -119,13 +120,15 @@ impl Watch {
     /// Waits for the next event and reads its object with `project`; none at the end of the watch.
     /// An object that cannot be read is left out.
     ///
-    /// A watch that has been silent for too long, or that broke, is an error.
+    /// A watch that broke, or on which no event is complete for too long, is an error.
     pub(super) async fn next<T>(
         &mut self,
         project: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<WatchEvent<T>>, ClusterError> {
+        // Otherwise a byte now and then, or an object that cannot be read, lasts for ever.
+        let deadline = Instant::now() + self.limit;
         loop {
-            if !self.read_line().await? {
+            if !self.read_line(deadline).await? {
                 return Ok(None);
             }
             let line: WatchLine<'_> = match serde_json::from_slice(&self.line) {
@@ -187,10 +190,10 @@ impl Watch {
     }
 
     /// Reads one line; false at the end of the stream.
-    async fn read_line(&mut self) -> Result<bool, ClusterError> {
+    async fn read_line(&mut self, deadline: Instant) -> Result<bool, ClusterError> {
         self.line.clear();
         loop {
-            let chunk = match tokio::time::timeout(self.limit, self.lines.fill_buf()).await {
+            let chunk = match tokio::time::timeout_at(deadline, self.lines.fill_buf()).await {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
                     let reason = format!("the watch broke: {}", classify::error_chain(&error));
@@ -219,5 +222,38 @@ impl Watch {
                 return Err(ClusterError::new(self.subject.clone(), ClusterFault::Garbled { reason }));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{TryStreamExt as _, stream};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_is_never_complete_is_given_up_in_time() {
+        let check = async |text: &'static str| {
+            let drip = stream::unfold((), move |()| async move {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                Some((Ok::<_, std::io::Error>(text), ()))
+            });
+            let mut watch = Watch {
+                lines: Box::pin(Box::pin(drip).into_async_read()),
+                subject: CallSubject::Server("the test"),
+                server: "double".into(),
+                line: Vec::new(),
+                heard_bookmark: false,
+                timeouts: WatchTimeouts::default(),
+                limit: Duration::from_secs(10),
+            };
+            let begun = Instant::now();
+            let error = watch.next(|_| None::<()>).await.unwrap_err();
+            assert!(matches!(error.fault(), ClusterFault::Timeout { .. }), "{text}: {error}");
+            assert_eq!(begun.elapsed().as_secs(), 10, "{text}");
+        };
+        // A byte now and then, or objects that cannot be read.
+        check("x").await;
+        check("{\"type\":\"ADDED\",\"object\":5}\n").await;
     }
 }

@@ -189,13 +189,15 @@ impl CustomSourcePolicy {
 /// Returns whether only those who may push to the repository itself can set a reference.
 ///
 /// Servers serve the commits of forks by their ids, and proposals under references such as
-/// `refs/pull/1/head`. A repository on this host accepts an abbreviated id too.
+/// `refs/pull/1/head`. A repository on this host accepts an abbreviated id too. The short name
+/// `fork/main` may mean a branch there that was fetched from somewhere else.
 fn is_pushed(reference: &str, here: bool) -> bool {
     let shortest = if here { 4 } else { 40 };
     let is_id =
         (shortest..=40).contains(&reference.len()) && reference.bytes().all(|b| b.is_ascii_hexdigit());
     let is_named = ["refs/heads/", "refs/tags/"].iter().any(|folder| reference.starts_with(folder));
-    !is_id && (is_named || !reference.starts_with("refs/"))
+    let may_be_fetched = reference.starts_with("refs/") || here && reference.contains('/');
+    !is_id && (is_named || !may_be_fetched)
 }
 
 impl From<CustomSources> for CustomSourcePolicy {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps, kind};
+use crate::cluster::call::MAX_ANSWER_BYTES;
 use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::rate_limit::CallKind;
 use crate::cluster::{
@@ -437,21 +438,22 @@ async fn a_lookup_of_a_workload_shows_its_rollout() {
 
 #[tokio::test]
 async fn a_lookup_gives_up_a_long_list() {
-    let fake = FakeApiServer::start(|_, asked| {
-        if asked.path.contains('?') {
-            ok(&json!({ "metadata": { "continue": "next", "remainingItemCount": 5000 }, "items": [object("a")] }))
-        } else {
-            not_found(asked.path.rsplit('/').next().unwrap_or_default())
-        }
-    })
-    .await;
-    let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
-    assert_eq!(
-        found_lookups.values().filter(|found_lookups| **found_lookups == LiveLookup::Absent).count(),
-        3
-    );
-    assert_eq!(fake.asked().len(), 4);
+    // Four pages without an end cost as much as four names.
+    for (remaining, calls) in [(Some(5000), 1 + 3), (None, 4 + 3)] {
+        let fake = FakeApiServer::start(move |_, asked| {
+            if asked.path.contains('?') {
+                let metadata = json!({ "continue": "next", "remainingItemCount": remaining });
+                ok(&json!({ "metadata": metadata, "items": [object("a")] }))
+            } else {
+                not_found(asked.path.rsplit('/').next().unwrap_or_default())
+            }
+        })
+        .await;
+        let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
+        let found = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
+        assert_eq!(found.values().filter(|found| **found == LiveLookup::Absent).count(), 3);
+        assert_eq!(fake.asked().len(), calls, "{remaining:?}");
+    }
 }
 
 #[tokio::test]
@@ -483,6 +485,26 @@ async fn a_list_reads_pages_and_starts_again_when_it_expires() {
     let asked = fake.asked();
     assert_eq!(asked[0].path, format!("/api/v1/configmaps?limit=500{selector}"));
     assert_eq!(asked[3].path, format!("/api/v1/configmaps?limit=500{selector}&continue=t%2F2"));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_not_read_and_a_page_is_asked_for_anew() {
+    let fake = FakeApiServer::start(|_, asked| match asked.path.split_once('?') {
+        Some((_, "limit=500&continue=t")) => ok(&json!({ "items": [object("b")] })),
+        Some((_, "limit=20")) => ok(&json!({ "metadata": { "continue": "t" }, "items": [object("a")] })),
+        _ => ScriptedReply::Complete(200, "", " ".repeat(MAX_ANSWER_BYTES + 1)),
+    })
+    .await;
+    let listed = fake.cluster.list(&config_maps(), &ListSelector::All).await.unwrap();
+    let names: Vec<&str> = listed.iter().map(|(id, _)| id.name()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
+    assert_eq!(*error.fault(), ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 });
+    let asked: Vec<String> = fake.asked().into_iter().map(|asked| asked.path).collect();
+    let pages = ["?limit=500", "?limit=20", "?limit=500&continue=t"]
+        .map(|query| format!("/api/v1/configmaps{query}"));
+    assert_eq!(asked[..3], pages);
+    assert_eq!(asked[3..], ["/api/v1/namespaces/shop/configmaps/a"]);
 }
 
 /// Returns an aggregated document with one group per triple of group, version and freshness.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps};
+use crate::cluster::call::MAX_ANSWER_BYTES;
 use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::wire::{DecodedObject, WireDecoder};
 use crate::cluster::{ClusterFault, Connection, Informer, InformerChange, InformerEvent, ListSelector};
@@ -339,6 +340,22 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
             .path
             .contains("labelSelector=applyset.kubernetes.io%2Fpart-of%20in%20%28applyset-a-v1%29")
     );
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_too_long_is_not_read() {
+    let fake = FakeApiServer::start(|number, _| match number {
+        0 => ScriptedReply::Complete(500, "", " ".repeat(MAX_ANSWER_BYTES + 1)),
+        _ => ScriptedReply::Stream(end_of_list(10)),
+    })
+    .await;
+    let (_informer, mut events) = inform(&fake);
+    assert_eq!(next_events(&mut events, 1).await, ["started"]);
+    let Some(InformerEvent { change: InformerChange::Failed(error, _), .. }) = events.recv().await else {
+        panic!()
+    };
+    assert!(matches!(error.fault(), ClusterFault::TooLong { .. }), "{error}");
+    assert_eq!(next_events(&mut events, 2).await, ["started", "synced"]);
 }
 
 #[tokio::test]

@@ -192,6 +192,16 @@ fn where_addresses_are_listed_only_branches_and_tags_are_named() {
     check(remote, "cafe", true, true);
     check(here, "cafe", true, false);
     check(here, "refs/heads/cafe", true, true);
+    // In a repository on this host it may be `refs/remotes/fork/main`.
+    for (url, reference, allowed) in [
+        (remote, "fork/main", true),
+        (here, "fork/main", false),
+        (here, "refs/heads/fork/main", true),
+        (here, "refs/remotes/fork/main", false),
+    ] {
+        check(url, reference, true, allowed);
+        check(url, reference, false, true);
+    }
 }
 
 #[test]

@@ -144,8 +144,8 @@ impl Engine {
         }
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
-        if apply.precondition == Precondition::Absent {
-            entry.created_incarnation = Some(answer.uid.clone());
+        if apply.precondition == Precondition::Absent && id.is("batch", "Job") {
+            entry.created_incarnation = Some(Box::new(answer.uid.clone()));
         }
         (entry.api_refusal, entry.repair_refusal) = (None, None);
         (entry.last_failure, entry.dry_run) = (None, None);

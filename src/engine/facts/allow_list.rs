@@ -190,7 +190,6 @@ impl KindPattern {
     }
 
     /// Returns the pattern of exactly this kind.
-    /// Returns the pattern of a single kind.
     pub(crate) fn of(kind: &GroupKind) -> Self {
         Self { group: kind.group.clone(), kind: Some(kind.kind.clone()) }
     }

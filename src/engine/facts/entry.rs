@@ -185,8 +185,8 @@ pub(crate) struct ObjectEntry {
     pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
-    /// The incarnation that this process has created last.
-    pub created_incarnation: Option<Uid>,
+    /// The incarnation that this process has created last, for a Job.
+    pub created_incarnation: Option<Box<Uid>>,
     /// The accepted content before this one, as far as this process has seen it.
     pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
@@ -194,6 +194,8 @@ pub(crate) struct ObjectEntry {
     pub revision: Option<Revision>,
     /// The newest release of the object that was seen with a seal.
     pub newest_release: Option<NewestRelease>,
+    /// The incarnation that has shown the newest release first, for a Job.
+    pub release_incarnation: Option<Box<Uid>>,
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
     /// The time at which a lookup showed that there is no such object, as long as that counts.
@@ -264,10 +266,10 @@ impl ObjectEntry {
     }
 
     /// Returns whether rhumb has created a Job, with the content that it shows: its seal proves that,
-    /// or this process has created it.
+    /// which is no copy, or this process has created it.
     pub(in crate::engine) fn is_created_by_rhumb(&self, live: &LiveObject) -> bool {
         let is_sealed = !live.is_unproven() && live.job_creator == JobCreator::Rhumb;
-        is_sealed || self.created_incarnation.as_ref() == Some(&live.uid)
+        (is_sealed && !self.is_copied_release(live)) || self.created_incarnation.as_deref() == Some(&live.uid)
     }
 
     /// Returns whether it is a Job that was seen ended with a content, and goes away by itself.

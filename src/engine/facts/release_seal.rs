@@ -85,6 +85,17 @@ impl ObjectEntry {
         let serial = annotation.seal.map_or(0, |seal| seal.serial);
         self.newest_release.is_some_and(|newest| serial < newest.serial)
     }
+
+    /// Returns whether another incarnation of a Job has shown this very release before. Somebody has
+    /// copied it: each creation of a Job by rhumb has a number of its own.
+    ///
+    /// Older versions gave no numbers, so nothing is known of theirs.
+    pub(in crate::engine) fn is_copied_release(&self, live: &LiveObject) -> bool {
+        let is_newest = self
+            .newest_release
+            .is_some_and(|newest| newest.serial > 0 && newest.serial == live.release_serial);
+        is_newest && self.release_incarnation.as_deref().is_some_and(|first| *first != live.uid)
+    }
 }
 
 impl Engine {
@@ -97,9 +108,11 @@ impl Engine {
             source: self.source_of(live),
             overlay: live.overlay,
         };
-        if let Some(entry) = self.objects.entries.get_mut(id)
-            && entry.newest_release.is_none_or(|known| known.serial <= newest.serial)
-        {
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
+        if entry.newest_release.is_none_or(|known| known.serial < newest.serial) {
+            entry.release_incarnation = id.is("batch", "Job").then(|| Box::new(live.uid.clone()));
+        }
+        if entry.newest_release.is_none_or(|known| known.serial <= newest.serial) {
             entry.newest_release = Some(newest);
         }
     }
@@ -110,15 +123,18 @@ impl Engine {
     }
 
     /// Returns the serial number for the next release of an object. The same release under the same
-    /// overlay keeps its own, so that to write it again changes nothing.
+    /// overlay keeps its own, so that to write it again changes nothing. A Job that is created gets
+    /// another one: by that it is known from an earlier incarnation, and from a copy.
     ///
     /// It is the time in seconds at least. So it is above all earlier ones, also of an earlier
     /// object of this name, and of releases that this process has not seen.
     fn next_serial(&self, id: &ObjectId, apply: &ApplyRequest, hash: ContentHash) -> u64 {
         let wall = self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned());
+        let is_new_job = id.is("batch", "Job") && apply.precondition == Precondition::Absent;
         match self.entry(id).and_then(|entry| entry.newest_release) {
             Some(newest)
-                if newest.hash == hash
+                if !is_new_job
+                    && newest.hash == hash
                     && newest.source == Some(apply.source)
                     && newest.overlay == RolloutOverlayState::from(apply.variant.overlay) =>
             {

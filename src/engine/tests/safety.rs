@@ -352,6 +352,41 @@ fn a_job_that_somebody_else_created_has_not_ended_whatever_rhumb_has_written_to_
     check(true, false);
 }
 
+// The seal does not cover the uid, so whoever deletes a Job can create another one with its marks.
+#[test]
+fn a_job_with_the_marks_of_an_earlier_incarnation_has_not_ended() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
+    let now = Instant::now();
+    // The incarnations that are seen in turn; the last one has finished.
+    let check = |incarnations: &[u64], serial: u64, has_ended: bool| {
+        let mut engine = engine(&[SET], &[job.group_kind()]);
+        engine.set_reading(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
+        for (place, uid) in incarnations.iter().enumerate() {
+            let live = World::live(&job, &WorldObject::settled(wanted.hash, "r1", *uid));
+            let rv = ResourceVersion(place as u64 + 10);
+            let finished = place + 1 == incarnations.len();
+            engine.observe_object(&job, LiveObject { release_serial: serial, rv, finished, ..live });
+        }
+        let recorded = engine.source(FIRST).inventory.as_ref().unwrap().finished.contains_key(&job);
+        engine.observe_absence(&job);
+        engine.record_lookup(&job, DirectView::Absent);
+        let next = match engine.decide(&job, now).action {
+            Action::Apply(apply) => apply.seal.map(|seal| seal.serial),
+            _ => None,
+        };
+        assert_eq!(recorded, has_ended, "{incarnations:?} {serial}");
+        // The Job that is created then is no copy.
+        assert_eq!(next, (!has_ended).then_some(serial + 1), "{incarnations:?} {serial}");
+    };
+    check(&[5], 7, true);
+    check(&[5, 5], 7, true);
+    check(&[5, 6], 7, false);
+    check(&[5, 6, 6], 7, false);
+    // An older version has given no number.
+    check(&[5, 6], 0, true);
+}
+
 #[test]
 fn what_somebody_else_created_first_is_looked_up_and_taken_over_only_as_the_policy_says() {
     let a = config("a");
