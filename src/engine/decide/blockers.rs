@@ -210,13 +210,13 @@ impl Engine {
         })
     }
 
-    /// Returns whether the rollback of an object that is no workload is still to be written, and not
-    /// refused.
+    /// Returns whether the rollback of an object that is no workload is still to be written, and may
+    /// be.
     fn is_returning_data(&self, id: &ObjectId) -> bool {
         let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
         !is_workload(id)
             && self.has_rollback_target(id)
-            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_target_refused())
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_return_refused())
     }
 
     /// Returns the wave in which an object comes. It is its own, or that of an object which waits for

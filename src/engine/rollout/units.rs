@@ -420,9 +420,9 @@ impl Engine {
         move |need| {
             let entry = self.entry(need);
             if goes_back {
-                // In the rollback too the configuration goes first, but nothing that is refused keeps
-                // a workload from it.
-                return entry.is_some_and(ObjectEntry::is_target_refused);
+                // In the rollback too the configuration goes first, but nothing that stays refused
+                // keeps a workload from it.
+                return entry.is_some_and(ObjectEntry::is_return_refused);
             }
             let is_refused =
                 || entry.is_none_or(|entry| entry.is_target_refused() || entry.target_content().is_none());

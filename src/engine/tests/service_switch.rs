@@ -148,6 +148,31 @@ fn a_service_that_comes_after_its_workload_is_switched_when_the_rollout_has_ende
     }
 }
 
+// It would hold the slot that the workload waits for which the Service is switched to.
+#[test]
+fn a_workload_that_needs_a_service_asks_for_no_slot_before_that_can_be_switched() {
+    let app = workload("app");
+    let revision = |content: u32| {
+        let mut user = (*one("app", content)).clone();
+        user.needs = [service()].into();
+        let mut all = files(content).to_vec();
+        all.push(("app", Some(user.into())));
+        all
+    };
+    let shown = |harness: &Harness| harness.world.things[&app].release.as_ref().map(|release| release.hash);
+    let mut harness = watching_services();
+    harness.read(reading("r1", &revision(1)));
+    harness.settle();
+    harness.read(reading("r2", &revision(2)));
+    harness.settle();
+    assert_eq!(state(&harness), (false, true));
+    assert_eq!(shown(&harness), Some(one("app", 1).hash));
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (true, true));
+    assert_eq!(shown(&harness), Some(one("app", 2).hash), "{:#?}", harness.world.log);
+}
+
 #[test]
 fn a_rollout_does_not_wait_for_a_service_that_is_to_be_left_alone() {
     let mut harness = rolled_out();

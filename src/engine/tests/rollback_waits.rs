@@ -1,0 +1,108 @@
+//! What a rollback waits for, and what it goes back without.
+
+use std::time::Duration;
+
+use super::harness::Harness;
+use super::liveness::fail;
+use super::restart;
+use super::world::{config, desired, reading, workload};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+/// The files of a revision, with contents of this number.
+type FileSet = fn(u32) -> [(&'static str, Option<SharedDesiredObject>); 2];
+
+/// Returns data, and a workload that needs them.
+fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.needs = [config("env")].into();
+    [("env", Some(desired(&config("env"), content, "env"))), ("web", Some(web.into()))]
+}
+
+/// Returns the same, with data that nothing but a restart waits for.
+fn optional_files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
+    let mut web = (*restart::web(content, &["tls"])).clone();
+    web.needs = Box::default();
+    restart::both(restart::env(content), web.into())
+}
+
+/// Lets the second content of a workload fail. Returns the writes from then on, where the server
+/// refuses the earlier content of the data so many times for now.
+fn go_back_refusing(files: FileSet, times: u32) -> Vec<ObjectId> {
+    let (env, web) = (config("env"), workload("web"));
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    if harness.engine.data_to_watch().contains(&config("tls")) {
+        restart::show_data(&mut harness, 1);
+        harness.engine.set_config_key(restart::key(&[1; 16]));
+    }
+    harness.settle();
+    harness.world.bad.insert(desired(&web, 2, "web").hash);
+    harness.read(reading("r2", &files(2)));
+    fail(&mut harness, &web);
+    let (mut refused, mut written) = (0, Vec::new());
+    for _ in 0..100 {
+        harness.pass_time(Duration::from_secs(2));
+        harness.handle(Input::Marked(env.clone()));
+        for id in harness.next_marked() {
+            let decision = harness.decide(&id);
+            if id == env && matches!(decision.action, Action::Apply(_)) && refused < times {
+                refused += 1;
+                let soon = Some(Duration::from_secs(1));
+                let why = WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, soon);
+                harness.engine.note_dispatch(&id, &decision.action);
+                let result = ActionResult::Failed(why);
+                harness.engine.record_result(&id, &decision.action, result, harness.now);
+            } else if harness.act(&id, decision).is_some() {
+                written.push(id);
+            }
+        }
+    }
+    assert_eq!(refused, times);
+    written
+}
+
+// The server may accept them at the next try, and the pods would be started with what failed.
+#[test]
+fn a_rollback_waits_for_data_that_the_server_refuses_for_now_but_not_for_a_fifth_refusal() {
+    let (env, web) = (config("env"), workload("web"));
+    let all: [FileSet; 2] = [files, optional_files];
+    for files in all {
+        for times in [0, 1, 4] {
+            assert_eq!(go_back_refusing(files, times), [env.clone(), web.clone()], "{times}");
+        }
+    }
+    assert_eq!(go_back_refusing(files, 20), [web, env]);
+}
+
+// They wait for a workload that waits for the slot.
+#[test]
+fn a_rollback_waits_for_no_newer_content_of_data_that_restart_the_workload() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let data = |content: u32, before: &[ObjectId]| {
+        let mut data = (*restart::env(content)).clone();
+        data.depends_on = before.to_vec().into();
+        Some(SharedDesiredObject::from(data))
+    };
+    let api_file = |content: u32| ("api", Some(desired(&api, content, "api")));
+    let web_file = |content: u32| ("web", Some(restart::web(content, &["tls"])));
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &[api_file(1), ("env", data(1, &[])), web_file(1)]));
+    restart::show_data(&mut harness, 1);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    harness.settle();
+    harness.world.bad.insert(restart::web(2, &["tls"]).hash);
+    harness.read(reading("r2", &[web_file(2)]));
+    fail(&mut harness, &web);
+    harness.world.log.clear();
+    let after = std::slice::from_ref(&api);
+    harness.read(reading("r3", &[api_file(3), ("env", data(3, after))]));
+    harness.settle();
+    let shown = |id: &ObjectId| harness.world.things[id].release.as_ref().map(|release| release.hash);
+    let expected = [(&api, 3), (&env, 3), (&web, 1)];
+    for (id, content) in expected {
+        assert_eq!(shown(id), Some(desired(id, content, "").hash), "{id} {:#?}", harness.world.log);
+    }
+    assert_eq!(harness.engine.restart_stamp(&web), None, "its pods have other data");
+    assert!(harness.world.is_free());
+}
