@@ -1,4 +1,5 @@
-//! What a rollback waits for, and what it goes back without.
+//! What a rollback waits for, and what it goes back without; what goes back beside an object that is
+//! back already.
 
 use std::time::Duration;
 
@@ -104,5 +105,36 @@ fn a_rollback_waits_for_no_newer_content_of_data_that_restart_the_workload() {
         assert_eq!(shown(id), Some(desired(id, content, "").hash), "{id} {:#?}", harness.world.log);
     }
     assert_eq!(harness.engine.restart_stamp(&web), None, "its pods have other data");
+    assert!(harness.world.is_free());
+}
+
+// The earlier rejection would end the record of the newer unit, and nothing of that would go back.
+#[test]
+fn what_fails_beside_a_workload_that_is_back_and_uses_the_same_data_goes_back_too() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let api_file = |content: u32| {
+        let mut user = (*desired(&api, content, "api")).clone();
+        user.needs = [config("env")].into();
+        ("api", Some(SharedDesiredObject::from(user)))
+    };
+    let env_file = |content: u32| ("env", Some(restart::env(content)));
+    let web_file = |content: u32| ("web", Some(restart::web(content, &["tls"])));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[api_file(1), env_file(1), web_file(1)]));
+    restart::show_data(&mut harness, 1);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    harness.settle();
+    harness.world.bad.extend([desired(&web, 2, "").hash, desired(&api, 3, "").hash]);
+    harness.read(reading("r2", &[web_file(2)]));
+    harness.settle();
+    assert_eq!(harness.world.rejections.len(), 1, "{:?}", harness.world.rejections);
+    harness.world.log.clear();
+    harness.read(reading("r3", &[api_file(3), env_file(3)]));
+    harness.settle();
+    assert_eq!(harness.world.rejections.len(), 2, "{:?}", harness.world.rejections);
+    for id in [&api, &env, &web] {
+        let shown = harness.world.things[id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(desired(id, 1, "").hash), "{id} {:#?}", harness.world.log);
+    }
     assert!(harness.world.is_free());
 }
