@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
-use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::source_declaration::SourceWrites;
 use crate::engine::facts::sources::Inventory;
@@ -99,18 +99,22 @@ impl Engine {
         }
     }
 
-    /// Returns the objects of a release that are there, beside a missing one whose values its chart
-    /// made up. Each comes with the hash of the render that made its own values. One whose seal proves
-    /// no render holds nothing back: somebody may have put it there.
+    /// Returns the objects of a release that are there, beside one whose values its chart made up and
+    /// which is missing, or is to be created again. Each comes with the hash of the render that made
+    /// its own values. One whose seal proves no render holds nothing back: somebody may have put it
+    /// there.
     pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> Vec<(&ObjectId, ContentHash)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
-        let Some(mark) =
-            desired.generated.as_deref().filter(|_| !self.objects.informer_objects.contains_key(id))
-        else {
+        let is_immutable = |refusal: &ApiRefusal| refusal.rule == RefusalRule::Immutable;
+        let is_to_be_created = || {
+            !self.objects.informer_objects.contains_key(id)
+                || entry.api_refusal.as_deref().is_some_and(is_immutable)
+        };
+        let Some(mark) = desired.generated.as_deref().filter(|_| is_to_be_created()) else {
             return Vec::new();
         };
         let is_beside = |other: &ObjectEntry| {
