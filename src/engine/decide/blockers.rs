@@ -12,7 +12,7 @@ use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::source_declaration::SourceWrites;
-use crate::engine::facts::sources::Inventory;
+use crate::engine::facts::sources::{Inventory, SourceState};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
@@ -201,12 +201,18 @@ impl Engine {
     /// wait for a workload or a newer change, which may wait for the slot of the failed workload.
     fn wave_blocker(&self, source: SourceId, id: &ObjectId, wave: i32) -> Option<Reason> {
         let goes_back = self.has_rollback_target(id);
-        let mut earlier = self.sources[source].waves.range(..wave);
-        let unfinished = earlier.find_map(|(wave, ids)| {
+        let SourceState { waves, rejected_objects, .. } = &self.sources[source];
+        let unfinished = waves.range(..wave).find_map(|(wave, ids)| {
             // The last one, as all are made in their order: whoever waits is asked again when the
             // named one is done.
-            let last = ids.iter().rev().find(|other| !goes_back || self.is_returning_data(other))?;
-            Some(Reason::Wave(*wave, last.clone()))
+            let last = if goes_back {
+                // Few go back, and there may be many others that are not finished.
+                let mut returning = rejected_objects.iter().rev().filter(|other| ids.contains(*other));
+                returning.find(|other| self.is_returning_data(other))
+            } else {
+                ids.last()
+            };
+            Some(Reason::Wave(*wave, last?.clone()))
         });
         unfinished.or_else(|| {
             let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::harness::Harness;
 use super::liveness::fail;
 use super::restart;
-use super::world::{config, desired, reading, workload};
+use super::world::{FIRST, config, desired, reading, workload};
+use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -137,4 +138,85 @@ fn what_fails_beside_a_workload_that_is_back_and_uses_the_same_data_goes_back_to
         assert_eq!(shown, Some(desired(id, 1, "").hash), "{id} {:#?}", harness.world.log);
     }
     assert!(harness.world.is_free());
+}
+
+// The two would be a cycle, and the workload would keep its slot for ever.
+#[test]
+fn a_rollback_is_no_part_of_a_dependency_cycle_with_what_is_newer() {
+    let (pre, web) = (config("pre"), workload("web"));
+    let after = |id: &ObjectId, content: u32, before: &[ObjectId]| {
+        let mut wanted = (*desired(id, content, id.name())).clone();
+        wanted.depends_on = before.to_vec().into();
+        Some(SharedDesiredObject::from(wanted))
+    };
+    let mut harness = Harness::new(1);
+    let first = [("pre", after(&pre, 1, &[])), ("web", after(&web, 1, std::slice::from_ref(&pre)))];
+    harness.read(reading("r1", &first));
+    harness.settle();
+    harness.world.bad.insert(desired(&web, 2, "").hash);
+    harness.read(reading("r2", &[("web", after(&web, 2, &[]))]));
+    fail(&mut harness, &web);
+    harness.read(reading("r3", &[("pre", after(&pre, 3, std::slice::from_ref(&web)))]));
+    harness.settle();
+    for (id, content) in [(&pre, 3), (&web, 1)] {
+        let shown = harness.world.things[id].release.as_ref().map(|release| release.hash);
+        assert_eq!(shown, Some(desired(id, content, "").hash), "{id} {:#?}", harness.world.log);
+    }
+    assert!(harness.world.is_free());
+}
+
+/// Returns a workload of the second wave.
+fn later_web(content: u32) -> SharedDesiredObject {
+    let mut web = (*desired(&workload("web"), content, "web")).clone();
+    web.wave = 1;
+    web.into()
+}
+
+// The hold may last for as long as a person wants.
+#[test]
+fn a_failed_workload_that_waits_for_an_earlier_wave_that_a_person_holds_keeps_no_slot() {
+    let (pre, web) = (config("pre"), workload("web"));
+    let files = |content: u32| {
+        // Nothing but this connects the two.
+        let mut both = (*desired(&config("both"), content, "both")).clone();
+        (both.wave, both.needs) = (2, [pre.clone(), web.clone()].into());
+        let pre = Some(desired(&pre, content, "pre"));
+        [("pre", pre), ("web", Some(later_web(content))), ("both", Some(both.into()))]
+    };
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.bad.insert(later_web(2).hash);
+    harness.read(reading("r2", &files(2)));
+    fail(&mut harness, &web);
+    super::orders::asks(&mut harness, &pre, None, Some("t until=2999-01-01T00:00:00Z busy"));
+    harness.settle();
+    assert_eq!(harness.decide(&web).reason, Some(Reason::Wave(0, pre)));
+    assert!(harness.engine.workloads_in_flight().is_empty());
+}
+
+#[test]
+fn a_rollback_asks_for_no_more_facts_where_more_is_unfinished_before_it() {
+    let web = workload("web");
+    let count_lookups = |unfinished: u32| {
+        let mut harness = Harness::new(1);
+        harness.read(reading("r1", &[("web", Some(later_web(1)))]));
+        harness.settle();
+        harness.world.bad.insert(later_web(2).hash);
+        harness.read(reading("r2", &[("web", Some(later_web(2)))]));
+        fail(&mut harness, &web);
+        for _ in 0..5 {
+            harness.keep_ledger();
+            harness.engine.process_changes();
+        }
+        assert!(harness.engine.has_rollback_target(&web));
+        let names: Vec<String> = (0..unfinished).map(|number| format!("new-{number}")).collect();
+        let files: Vec<(&str, Option<SharedDesiredObject>)> =
+            names.iter().map(|name| (name.as_str(), Some(desired(&config(name), 3, name)))).collect();
+        harness.read(reading("r3", &files));
+        take_count();
+        assert_eq!(harness.engine.dependency_blocker(FIRST, &later_web(1)), None);
+        take_count()
+    };
+    assert_eq!(count_lookups(100), count_lookups(1));
 }

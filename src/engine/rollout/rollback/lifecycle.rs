@@ -317,7 +317,9 @@ impl Engine {
                 | Reason::NotAdopted
                 | Reason::Terminating,
             ) => true,
-            Some(Reason::Needs(need, _)) if goes_back => self.is_paused_by_person(need),
+            Some(Reason::Needs(need, _) | Reason::Wave(_, need)) if goes_back => {
+                self.is_paused_by_person(need)
+            }
             Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
                 !goes_back
             }
