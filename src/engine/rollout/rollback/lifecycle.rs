@@ -286,6 +286,7 @@ impl Engine {
             {
                 (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
                 self.rollouts.slot_requests.mark_stale();
+                self.clear_memo();
             }
         }
         let rejecting = &mut self.sources[source].pending_rejections;
@@ -331,6 +332,7 @@ impl Engine {
         if let Some(rollout) = failed {
             (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
             self.rollouts.slot_requests.mark_stale();
+            self.clear_memo();
         }
     }
 }
