@@ -99,10 +99,9 @@ impl Engine {
         }
     }
 
-    /// Returns the objects of a release that are there, beside one whose values its chart made up and
-    /// which is missing, or is to be created again. Each comes with the hash of the render that made
-    /// its own values. One whose seal proves no render holds nothing back: somebody may have put it
-    /// there.
+    /// Returns the objects of a release that are there, beside one whose values its chart made up. That
+    /// one is missing, or is to be created again. Each comes with the hash of the render that made its
+    /// own values. One whose seal proves no render holds nothing back: somebody may have put it there.
     pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,

@@ -396,8 +396,8 @@ pub(super) fn decide_present(
     }))
 }
 
-/// Decides for an object that is to be deleted and created again. As long as its new content waits
-/// or is rejected, or its values would not fit, it would be missing, so it stays as it is.
+/// Decides for an object that is to be deleted and created again. As long as its new content waits,
+/// is rejected or would not fit, it would be missing, so it stays as it is.
 fn recreate(
     input: &DecisionInput<'_>,
     desired: &SharedDesiredObject,

@@ -1,5 +1,5 @@
-//! What a rollback waits for, and what it goes back without; what goes back beside an object that is
-//! back already.
+//! Rollbacks: all that one waits for, and that it goes back without. Another one beside an object
+//! that is back already.
 
 use std::time::Duration;
 
