@@ -172,8 +172,11 @@ impl Engine {
         let needs = if is_there { &[][..] } else { &*desired.needs };
         // The last one, as most are made in their order: whoever waits is asked again when the named
         // one is done.
-        let goes_without =
-            |need: &ObjectId| self.is_left_behind(&desired.id, need) && self.live_object(need).is_some();
+        let goes_without = |need: &ObjectId| {
+            let is_unneeded =
+                self.is_left_behind(&desired.id, need) || self.is_switched_after(source, &desired.id, need);
+            is_unneeded && self.live_object(need).is_some()
+        };
         let mut needs = needs.iter().rev().filter(|need| !is_released_with(need) && !goes_without(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
         let after =
@@ -433,6 +436,14 @@ impl Engine {
         let mut targets = targets
             .filter(|(id, desired)| !self.is_after(desired, service) && self.is_counted_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
+    }
+
+    /// Returns whether an object goes back, and a Service that it needs waits to be switched back to
+    /// others. These may be unhealthy for long, or wait for the slot of this very workload.
+    fn is_switched_after(&self, source: SourceId, id: &ObjectId, need: &ObjectId) -> bool {
+        let service = || self.entry(need).and_then(|entry| entry.target_content());
+        self.has_rollback_target(id)
+            && service().is_some_and(|(_, service)| self.switch_blocker(source, service).is_some())
     }
 
     /// Returns whether the desired content of a Service selects others than the content that is
