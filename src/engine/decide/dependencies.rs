@@ -132,8 +132,10 @@ impl Engine {
             if is_refused || self.is_paused_by_person(id) {
                 return true;
             }
-            if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
-                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before)) {
+            if let Some((source, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before))
+                    || self.is_switched_to_failed(source, desired)
+                {
                     return true;
                 }
                 let before = desired.needs.iter().chain(&desired.depends_on);
@@ -147,6 +149,15 @@ impl Engine {
     fn has_failed_for_good(&self, id: &ObjectId) -> bool {
         let is_failed = |live: &LiveObject| live.health.status == HealthStatus::Failed;
         !is_workload(id) && self.live_object(id).is_some_and(is_failed)
+    }
+
+    /// Returns whether a Service waits to be switched to a workload that has failed.
+    fn is_switched_to_failed(&self, source: SourceId, service: &DesiredObject) -> bool {
+        let Some(Reason::Needs(_, DependencyState::Unhealthy(health))) = self.switch_blocker(source, service)
+        else {
+            return false;
+        };
+        health.status == HealthStatus::Failed
     }
 
     /// Asks those again that have a claim and wait for what is released with them: something that it

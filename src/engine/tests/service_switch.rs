@@ -175,6 +175,33 @@ fn a_workload_that_needs_a_service_asks_for_no_slot_before_that_can_be_switched(
     assert_eq!(shown(&harness), Some(one("app", 2).hash), "{:#?}", harness.world.log);
 }
 
+// Nothing says when it is mended.
+#[test]
+fn a_claimed_workload_that_needs_a_service_whose_next_workload_has_failed_holds_no_slot() {
+    let (app, green) = (workload("app"), workload("green"));
+    let revision = |content: u32| {
+        let mut user = (*one("app", content)).clone();
+        user.needs = [service()].into();
+        let [switch, _] = files(content);
+        vec![switch, ("app", Some(user.into()))]
+    };
+    let [_, unchanged] = files(1);
+    let mut harness = watching_services();
+    harness.read(reading("r1", &[revision(1), vec![unchanged]].concat()));
+    harness.settle();
+    harness.read(reading("r2", &revision(2)));
+    assert_eq!(harness.step(&app), None, "the Service goes first");
+    assert_eq!(harness.engine.workloads_in_flight(), [app.clone()].into());
+    let live = World::live(&green, &harness.world.things[&green]);
+    let (rv, health) =
+        (ResourceVersion(harness.world.tick()), Health::new(HealthStatus::Failed, "it crashes"));
+    harness.engine.observe_object(&green, LiveObject { rv, health, ..live });
+    harness.settle();
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    let shown = harness.world.things[&app].release.as_ref().map(|release| release.hash);
+    assert_eq!(shown, Some(one("app", 1).hash), "{:#?}", harness.world.log);
+}
+
 // It would keep its slot until somebody mends the workload that the Service selected before.
 #[test]
 fn a_rollback_does_not_wait_for_a_service_that_cannot_be_switched_back_yet() {
