@@ -467,7 +467,10 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             let is_coming = |entry: &ObjectEntry| {
-                entry.unreleased_content().is_some_and(|desired| entry.refusal_of(desired).is_none())
+                // A rollback that is refused for now is tried again.
+                let returns = entry.rejection.is_some() && !entry.is_return_refused();
+                let wanted = entry.unreleased_content();
+                wanted.is_some_and(|desired| returns || entry.refusal_of(desired).is_none())
             };
             self.entry(id).is_some_and(is_coming) || self.rollouts.rollbacks.unread().contains(id)
         };

@@ -28,6 +28,14 @@ fn optional_files(content: u32) -> [(&'static str, Option<SharedDesiredObject>);
     restart::both(restart::env(content), web.into())
 }
 
+/// Sends a write, which the server refuses for now.
+fn refuse_for_now(harness: &mut Harness, id: &ObjectId, action: &Action) {
+    let soon = Some(Duration::from_secs(1));
+    let why = WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, soon);
+    harness.engine.note_dispatch(id, action);
+    harness.engine.record_result(id, action, ActionResult::Failed(why), harness.now);
+}
+
 /// Lets the second content of a workload fail. Returns the writes from then on, where the server
 /// refuses the earlier content of the data so many times for now.
 fn go_back_refusing(files: FileSet, times: u32) -> Vec<ObjectId> {
@@ -50,11 +58,7 @@ fn go_back_refusing(files: FileSet, times: u32) -> Vec<ObjectId> {
             let decision = harness.decide(&id);
             if id == env && matches!(decision.action, Action::Apply(_)) && refused < times {
                 refused += 1;
-                let soon = Some(Duration::from_secs(1));
-                let why = WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, soon);
-                harness.engine.note_dispatch(&id, &decision.action);
-                let result = ActionResult::Failed(why);
-                harness.engine.record_result(&id, &decision.action, result, harness.now);
+                refuse_for_now(&mut harness, &id, &decision.action);
             } else if harness.act(&id, decision).is_some() {
                 written.push(id);
             }
@@ -75,6 +79,32 @@ fn a_rollback_waits_for_data_that_the_server_refuses_for_now_but_not_for_a_fifth
         }
     }
     assert_eq!(go_back_refusing(files, 20), [web, env]);
+}
+
+#[test]
+fn a_workload_keeps_its_slot_for_as_long_as_it_waits_for_data_that_are_refused_for_now() {
+    let env = config("env");
+    let mut harness = restart::at_rest(1);
+    let bad = restart::foreseen(&harness, &[("env", Some(restart::env(2)))], 1);
+    restart::spoil(&mut harness, &restart::web(1, &["tls"]), bad);
+    harness.read(reading("r2", &[("env", Some(restart::env(2)))]));
+    let good = restart::env(1).hash;
+    let mut slots = Vec::new();
+    for _ in 0..60 {
+        harness.pass_time(Duration::from_secs(2));
+        harness.handle(Input::Marked(env.clone()));
+        for id in harness.next_marked() {
+            let decision = harness.decide(&id);
+            if matches!(&decision.action, Action::Apply(apply) if apply.desired.hash == good) {
+                refuse_for_now(&mut harness, &id, &decision.action);
+                harness.engine.advance(harness.now);
+                slots.push(harness.engine.workloads_in_flight().len());
+            } else {
+                drop(harness.act(&id, decision));
+            }
+        }
+    }
+    assert_eq!(slots[..6], [1, 1, 1, 1, 0, 0], "{slots:?}");
 }
 
 // They wait for a workload that waits for the slot.
