@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
-use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
+use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId, WaitTopic};
 use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::source_declaration::SourceWrites;
-use crate::engine::facts::sources::Inventory;
+use crate::engine::facts::sources::{Inventory, SourceState};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
@@ -99,18 +99,21 @@ impl Engine {
         }
     }
 
-    /// Returns the objects of a release that are there, beside a missing one whose values its chart
-    /// made up. Each comes with the hash of the render that made its own values. One whose seal proves
-    /// no render holds nothing back: somebody may have put it there.
+    /// Returns the objects of a release that are there, beside one whose values its chart made up. That
+    /// one is missing, or is to be created again. Each comes with the hash of the render that made its
+    /// own values. One whose seal proves no render holds nothing back: somebody may have put it there.
     pub(in crate::engine) fn generated_siblings(
         &self,
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> Vec<(&ObjectId, ContentHash)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
-        let Some(mark) =
-            desired.generated.as_deref().filter(|_| !self.objects.informer_objects.contains_key(id))
-        else {
+        let is_immutable = |refusal: &ApiRefusal| refusal.rule == RefusalRule::Immutable;
+        let is_to_be_created = || {
+            !self.objects.informer_objects.contains_key(id)
+                || entry.api_refusal.as_deref().is_some_and(is_immutable)
+        };
+        let Some(mark) = desired.generated.as_deref().filter(|_| is_to_be_created()) else {
             return Vec::new();
         };
         let is_beside = |other: &ObjectEntry| {
@@ -169,8 +172,11 @@ impl Engine {
         let needs = if is_there { &[][..] } else { &*desired.needs };
         // The last one, as most are made in their order: whoever waits is asked again when the named
         // one is done.
-        let goes_without =
-            |need: &ObjectId| self.is_left_behind(&desired.id, need) && self.live_object(need).is_some();
+        let goes_without = |need: &ObjectId| {
+            let is_unneeded =
+                self.is_left_behind(&desired.id, need) || self.is_switched_after(source, &desired.id, need);
+            is_unneeded && self.live_object(need).is_some()
+        };
         let mut needs = needs.iter().rev().filter(|need| !is_released_with(need) && !goes_without(need));
         let needs = needs.find_map(|need| self.missing_reference(source, need));
         let after =
@@ -197,12 +203,18 @@ impl Engine {
     /// wait for a workload or a newer change, which may wait for the slot of the failed workload.
     fn wave_blocker(&self, source: SourceId, id: &ObjectId, wave: i32) -> Option<Reason> {
         let goes_back = self.has_rollback_target(id);
-        let mut earlier = self.sources[source].waves.range(..wave);
-        let unfinished = earlier.find_map(|(wave, ids)| {
+        let SourceState { waves, rejected_objects, .. } = &self.sources[source];
+        let unfinished = waves.range(..wave).find_map(|(wave, ids)| {
             // The last one, as all are made in their order: whoever waits is asked again when the
             // named one is done.
-            let last = ids.iter().rev().find(|other| !goes_back || self.is_returning_data(other))?;
-            Some(Reason::Wave(*wave, last.clone()))
+            let last = if goes_back {
+                // Few go back, and there may be many others that are not finished.
+                let mut returning = rejected_objects.iter().rev().filter(|other| ids.contains(*other));
+                returning.find(|other| self.is_returning_data(other))
+            } else {
+                ids.last()
+            };
+            Some(Reason::Wave(*wave, last?.clone()))
         });
         unfinished.or_else(|| {
             let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;
@@ -210,13 +222,13 @@ impl Engine {
         })
     }
 
-    /// Returns whether the rollback of an object that is no workload is still to be written, and not
-    /// refused.
+    /// Returns whether the rollback of an object that is no workload is still to be written, and may
+    /// be.
     fn is_returning_data(&self, id: &ObjectId) -> bool {
         let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
         !is_workload(id)
             && self.has_rollback_target(id)
-            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_target_refused())
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_return_refused())
     }
 
     /// Returns the wave in which an object comes. It is its own, or that of an object which waits for
@@ -424,6 +436,14 @@ impl Engine {
         let mut targets = targets
             .filter(|(id, desired)| !self.is_after(desired, service) && self.is_counted_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
+    }
+
+    /// Returns whether an object goes back, and a Service that it needs waits to be switched back to
+    /// others. These may be unhealthy for long, or wait for the slot of this very workload.
+    fn is_switched_after(&self, source: SourceId, id: &ObjectId, need: &ObjectId) -> bool {
+        let service = || self.entry(need).and_then(|entry| entry.target_content());
+        self.has_rollback_target(id)
+            && service().is_some_and(|(_, service)| self.switch_blocker(source, service).is_some())
     }
 
     /// Returns whether the desired content of a Service selects others than the content that is

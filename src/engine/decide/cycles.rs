@@ -38,11 +38,13 @@ impl Engine {
             if edges.contains_key(&id) {
                 continue;
             }
+            // A rollback waits for nothing that is left behind.
+            let is_awaited = |other: &&ObjectId| !self.is_left_behind(&id, other);
             let needs = desired.needs.iter().filter(|need| self.is_of_own_account(source, need));
-            let next = needs.chain(&desired.depends_on).cloned();
+            let next = needs.chain(&desired.depends_on).filter(is_awaited).cloned();
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
-            let later = desired.depends_on.iter().find_map(|after| {
+            let later = desired.depends_on.iter().filter(is_awaited).find_map(|after| {
                 let (other, later) = self.desired_state(after)?;
                 (other == source && later.wave > desired.wave)
                     .then(|| wave_order_text(after, later.wave, desired.wave))

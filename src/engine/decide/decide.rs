@@ -371,7 +371,7 @@ pub(super) fn decide_present(
                 enforce(input, kept_refusal_reason(input), now)
             }
             RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
-                recreate(input, live, now)
+                recreate(input, desired, live, now)
             }
             _ => enforce(input, refusal, now),
         };
@@ -396,10 +396,16 @@ pub(super) fn decide_present(
     }))
 }
 
-/// Decides for an object that is to be deleted and created again. As long as its new content waits
-/// or is rejected, it would be missing, so it stays as it is.
-fn recreate(input: &DecisionInput<'_>, live: &LiveObject, now: Instant) -> Decision {
-    match input.release_blocker.clone().or_else(|| recent_failure(input, now)) {
+/// Decides for an object that is to be deleted and created again. As long as its new content waits,
+/// is rejected or would not fit, it would be missing, so it stays as it is.
+fn recreate(
+    input: &DecisionInput<'_>,
+    desired: &SharedDesiredObject,
+    live: &LiveObject,
+    now: Instant,
+) -> Decision {
+    let blocked = input.release_blocker.clone().or_else(|| input.render_mismatch(desired));
+    match blocked.or_else(|| recent_failure(input, now)) {
         Some(reason) => enforce(input, reason, now),
         None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate)),
     }
@@ -562,9 +568,7 @@ pub(super) fn content_blocker(
 /// Returns why a missing object is not created: other objects of its release have generated values
 /// of another render.
 fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
-    let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
-    let other = input.generated_siblings.iter().find(|(_, render)| *render != mark.render_hash());
-    other.map(|(other, _)| Reason::Generated((*other).clone()))
+    input.render_mismatch(desired).filter(|_| matches!(input.observation, Observation::Absent))
 }
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, ConfigStamp, InventoryHolder, LiveObject, OptOutPolicy, Reason, ReleaseSeal,
-    ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt, SourceId, Uid,
+    AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, InventoryHolder, LiveObject, OptOutPolicy, Reason,
+    ReleaseSeal, ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt, SourceId, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -234,4 +234,14 @@ pub(crate) struct DecisionInput<'a> {
     pub generated_siblings: Vec<(&'a ObjectId, ContentHash)>,
     /// Indicates whether all sources that want it act as one account.
     pub accounts: CompetingAccounts,
+}
+
+impl DecisionInput<'_> {
+    /// Returns why an object of this content could not be created: other objects of its release have
+    /// generated values of another render.
+    pub(in crate::engine) fn render_mismatch(&self, desired: &DesiredObject) -> Option<Reason> {
+        let mark = desired.generated.as_deref()?;
+        let other = self.generated_siblings.iter().find(|(_, render)| *render != mark.render_hash());
+        other.map(|(other, _)| Reason::Generated((*other).clone()))
+    }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::engine::decide::blockers::{is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
+use crate::engine::{BudgetSlot, DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -21,7 +22,7 @@ impl Engine {
         before: &ObjectId,
     ) -> Option<Reason> {
         if self.has_rollback_target(&desired.id) {
-            let is_refused = self.entry(before).is_some_and(ObjectEntry::is_target_refused);
+            let is_refused = self.entry(before).is_some_and(ObjectEntry::is_return_refused);
             let is_awaited = !is_refused && !self.is_left_behind(&desired.id, before);
             return is_awaited.then(|| self.missing_reference(source, before)).flatten();
         }
@@ -81,8 +82,9 @@ impl Engine {
         needs(DependencyState::Unchanged)
     }
 
-    /// Returns why a workload asks for no slot yet: something that it needs, and that is released
-    /// with it, waits for another workload. The slot would be held for as long as that one takes.
+    /// Returns why a workload asks for no slot yet: something that it needs or uses, and that is
+    /// released with it, waits for another workload. The slot would be held for as long as that one
+    /// takes. A Service waits for the workloads that it is switched to, which may wait for the slot.
     ///
     /// A workload of a later wave is not awaited: it waits for this one itself.
     pub(in crate::engine) fn needed_dependency_wait(
@@ -95,8 +97,14 @@ impl Engine {
             let target = self.entry(id).and_then(ObjectEntry::target_content);
             target.is_some_and(|(of, before)| of == source && before.wave > desired.wave)
         };
+        let goes_back = self.has_rollback_target(&desired.id);
+        let awaited_switch = |needed: &DesiredObject| {
+            let reason = self.switch_blocker(source, needed).filter(|_| !goes_back)?;
+            matches!(&reason, Reason::Needs(target, _) if !is_later(target)).then_some(reason)
+        };
+        let used = desired.restart_references().unwrap_or_default();
         let mut seen = BTreeSet::new();
-        let mut needs: Vec<&ObjectId> = desired.needs.iter().collect();
+        let mut needs: Vec<&ObjectId> = desired.needs.iter().chain(used).collect();
         while let Some(need) = needs.pop() {
             let Some(entry) = self.entry(need).filter(|entry| is_content_pending(entry)) else { continue };
             if is_workload(need) || !seen.insert(need) || !is_released_with(need) {
@@ -105,7 +113,8 @@ impl Engine {
             let Some((_, needed)) = entry.target_content() else { continue };
             let workloads = needed.depends_on.iter().filter(|id| is_workload(id));
             let mut awaited = workloads.filter(|id| **id != desired.id && !is_later(id));
-            if let Some(reason) = awaited.find_map(|before| self.dependency_wait(source, needed, before)) {
+            let waits = awaited.find_map(|before| self.dependency_wait(source, needed, before));
+            if let Some(reason) = waits.or_else(|| awaited_switch(needed)) {
                 return Some(reason);
             }
             needs.extend(needed.needs.iter().chain(&needed.depends_on));
@@ -123,8 +132,10 @@ impl Engine {
             if is_refused || self.is_paused_by_person(id) {
                 return true;
             }
-            if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
-                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before)) {
+            if let Some((source, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                if desired.depends_on.iter().any(|before| self.has_failed_for_good(before))
+                    || self.is_switched_to_failed(source, desired)
+                {
                     return true;
                 }
                 let before = desired.needs.iter().chain(&desired.depends_on);
@@ -138,6 +149,15 @@ impl Engine {
     fn has_failed_for_good(&self, id: &ObjectId) -> bool {
         let is_failed = |live: &LiveObject| live.health.status == HealthStatus::Failed;
         !is_workload(id) && self.live_object(id).is_some_and(is_failed)
+    }
+
+    /// Returns whether a Service waits to be switched to a workload that has failed.
+    fn is_switched_to_failed(&self, source: SourceId, service: &DesiredObject) -> bool {
+        let Some(Reason::Needs(_, DependencyState::Unhealthy(health))) = self.switch_blocker(source, service)
+        else {
+            return false;
+        };
+        health.status == HealthStatus::Failed
     }
 
     /// Asks those again that have a claim and wait for what is released with them: something that it
@@ -158,7 +178,8 @@ impl Engine {
         let lead = |id: &ObjectId| units.and_then(|units| units.lead_workloads.get(id));
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
-        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
+        let has_slot = |rollout: &Rollout| rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken;
+        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| has_slot(rollout));
         let mut claimed = rolling.map(|(id, _)| id).chain(self.rollouts.ledger.unused_claims());
         lead(id).is_some()
             && claimed

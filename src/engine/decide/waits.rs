@@ -126,8 +126,12 @@ impl Engine {
         if self.has_claimed_rollout(id) {
             return Some(ChangeMilestone::RolledOut);
         }
-        let live = self.live_object_of(id, entry)?;
         let newest = self.sources[source].head.as_ref();
+        let Some(live) = self.live_object_of(id, entry) else {
+            // It has failed as much as when it was there. A newer revision does not wait for it.
+            let is_brought = newest.is_some() && entry.revision.as_ref() == newest;
+            return (is_brought && self.has_ended_in_failure(id, entry)).then_some(ChangeMilestone::Changed);
+        };
         let brought = live.shown_release().map(|release| &release.revision);
         if newest.is_none() || brought != newest || is_healthy(live) {
             return None;

@@ -319,9 +319,19 @@ impl Engine {
     /// Returns whether it is a Job that has succeeded with the desired content, and need not be there
     /// any more.
     pub(in crate::engine) fn has_succeeded(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
-        let Some((source, desired)) = entry.target_content() else { return false };
-        let Some(inventory) = &self.sources[source].inventory else { return false };
-        inventory.finished.get(id).is_some_and(|job| !job.has_failed && desired.has_hash(job.content))
+        self.recorded_end(id, entry).is_some_and(|job| !job.has_failed)
+    }
+
+    /// Returns whether it is a Job that has failed with the desired content, and may be gone.
+    pub(in crate::engine) fn has_ended_in_failure(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        self.recorded_end(id, entry).is_some_and(|job| job.has_failed)
+    }
+
+    /// Returns the end of a Job with the desired content, as the inventory records it.
+    fn recorded_end(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<FinishedJob> {
+        let (source, desired) = entry.target_content()?;
+        let job = self.sources[source].inventory.as_ref()?.finished.get(id)?;
+        desired.has_hash(job.content).then_some(*job)
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a

@@ -227,13 +227,26 @@ impl Engine {
     /// Returns the content of a used object that the newest revision of a source is about to put
     /// there.
     fn content_released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
+        let candidate = self.content_to_release(source, id)?;
+        let is_refused = self.entry(id)?.api_refusal.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
+        (!is_refused).then_some(candidate)
+    }
+
+    /// Does the same as [`Engine::content_released_with`], also where the server has refused it.
+    fn content_to_release(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
         let entry = self.entry(id)?;
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
-        let refused = entry.api_refusal.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
         let rejection = entry.rejection.as_ref();
         let stays = rejection.is_some_and(|rejection| rejection.release_blocker(None).is_some());
-        (!refused && !stays && !self.is_paused_by_person(id)).then_some(&**candidate)
+        (!stays && !self.is_paused_by_person(id)).then_some(&**candidate)
+    }
+
+    /// Returns whether a content is put back without the newer content of an object that its pods
+    /// use. That may wait for anything, and restarts them once the content is back.
+    fn is_used_as_it_is(&self, desired: &DesiredObject, used: &ObjectId) -> bool {
+        self.is_left_behind(&desired.id, used)
+            && self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_some())
     }
 
     pub(super) fn data_of(&self, id: &ObjectId, when: ConfigBasis) -> DataView {
@@ -268,7 +281,10 @@ impl Engine {
         when: ConfigBasis,
     ) -> Result<BTreeMap<ObjectId, Option<ConfigData>>, MissingConfig> {
         let (mut all, mut reading) = (BTreeMap::new(), None);
+        let goes_back = self.has_rollback_target(&desired.id);
         for id in desired.restart_references().unwrap_or_default() {
+            let is_kept = goes_back && self.is_used_as_it_is(desired, id);
+            let when = if is_kept { ConfigBasis::Target } else { when };
             match self.data_of(id, when) {
                 Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Unknown),
                 Ok(data) => drop(all.insert(id.clone(), data)),
@@ -363,8 +379,16 @@ impl Engine {
             return Some(Reason::Reading(data_id));
         }
         let is_released_with = self.released_with(source, desired);
-        let mut changing =
-            used.iter().rev().filter(|used| self.content_released_with(source, used).is_some());
+        let goes_back = self.has_rollback_target(&desired.id);
+        let is_changing = |used: &&ObjectId| {
+            if goes_back {
+                // A refusal for now is awaited too.
+                !self.is_used_as_it_is(desired, used) && self.content_to_release(source, used).is_some()
+            } else {
+                self.content_released_with(source, used).is_some()
+            }
+        };
+        let mut changing = used.iter().rev().filter(is_changing);
         let last = changing.find(|used| !is_released_with(used))?;
         Some(Reason::Needs(last.clone(), DependencyState::Unchanged))
     }
@@ -443,7 +467,10 @@ impl Engine {
         };
         let comes = |id: &ObjectId| {
             let is_coming = |entry: &ObjectEntry| {
-                entry.unreleased_content().is_some_and(|desired| entry.refusal_of(desired).is_none())
+                // A rollback that is refused for now is tried again.
+                let returns = entry.rejection.is_some() && !entry.is_return_refused();
+                let wanted = entry.unreleased_content();
+                wanted.is_some_and(|desired| returns || entry.refusal_of(desired).is_none())
             };
             self.entry(id).is_some_and(is_coming) || self.rollouts.rollbacks.unread().contains(id)
         };

@@ -118,6 +118,7 @@ impl Engine {
         let is_shown = |live: &&LiveObject| {
             rollout.min_resource_version.is_some_and(|written| live.rv >= written)
                 && !(live.deleting && rollout.method == RolloutMethod::Recreate)
+                && !self.is_write_undecided(id, rollout)
         };
         let Some(live) = self.live_object(id).filter(is_shown) else {
             let recreation = self.evaluate_recreation(id, rollout, &mut tracking.progress, now);

@@ -5,13 +5,14 @@
 //! try does. But it may not be tried again: git takes the content back, a person holds the object,
 //! or the API server refuses it by then. Nothing would ever show a write that was lost. Nor would
 //! anything newer show one that was carried out, and that the watch had shown before it failed.
+//! Until the cluster shows its content, what else it shows says nothing of it.
 
 use std::time::{Duration, Instant};
 
-use crate::engine::ResourceVersion;
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
+use crate::engine::{LiveObject, ResourceVersion};
 use crate::object::ObjectId;
 
 /// The time for which a write without an answer may still be carried out. No API server works on a
@@ -44,6 +45,27 @@ impl Engine {
         let shown =
             replaced.find(|before| before.content().is_some_and(|content| self.is_showing(id, content)))?;
         Some(Box::new(Rollout { replaced: None, ..shown.clone() }))
+    }
+
+    /// Returns whether nobody knows yet if the write of a rollout was carried out. It got no answer,
+    /// and another content is shown.
+    pub(in crate::engine) fn is_write_undecided(&self, id: &ObjectId, rollout: &Rollout) -> bool {
+        rollout.unanswered_since.is_some()
+            && rollout.content().is_some_and(|content| !self.is_showing(id, content))
+    }
+
+    /// Notes that a write without an answer was carried out, where the cluster shows its content.
+    /// From then on other contents are somebody else's.
+    pub(in crate::engine) fn note_shown_write(&mut self, id: &ObjectId) {
+        let Some(rollout) = self.rollouts.in_flight.get(id) else { return };
+        let is_newer =
+            |live: &LiveObject| rollout.min_resource_version.is_some_and(|written| live.rv >= written);
+        let is_shown = rollout.unanswered_since.is_some()
+            && self.live_object(id).is_some_and(is_newer)
+            && !self.is_write_undecided(id, rollout);
+        if let Some(rollout) = self.rollouts.in_flight.get_mut(id).filter(|_| is_shown) {
+            (rollout.unanswered_since, rollout.replaced) = (None, None);
+        }
     }
 
     /// Evaluates a rollout whose write the cluster does not show.

@@ -278,6 +278,7 @@ impl Engine {
                 self.rollouts.in_flight.remove(id);
                 self.rollouts.slot_requests.mark_stale();
             }
+            self.note_shown_write(id);
             return;
         }
         let Some(replica_status) = live.replica_status else { return };

@@ -156,9 +156,13 @@ impl Engine {
     }
 
     /// Returns the unit of an object that is about to be released.
+    ///
+    /// It names nothing that is rejected: what was good of that is known by its rejection. A unit
+    /// that named it would be over at once, and nothing of it could go back.
     pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> ReleaseUnit {
         let (units, nodes) = self.connected_units(source);
-        let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
+        let has_rejection = |node: &ObjectId| self.entry(node).is_some_and(|entry| entry.rejection.is_some());
+        let members = nodes.iter().filter(|node| units.is_same_unit(node, id) && !has_rejection(node));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = ReleaseUnit {
             inventory_id: self.sources.inventory_ids()[source].clone(),
@@ -420,9 +424,9 @@ impl Engine {
         move |need| {
             let entry = self.entry(need);
             if goes_back {
-                // In the rollback too the configuration goes first, but nothing that is refused keeps
-                // a workload from it.
-                return entry.is_some_and(ObjectEntry::is_target_refused);
+                // In the rollback too the configuration goes first, but nothing that stays refused
+                // keeps a workload from it.
+                return entry.is_some_and(ObjectEntry::is_return_refused);
             }
             let is_refused =
                 || entry.is_none_or(|entry| entry.is_target_refused() || entry.target_content().is_none());

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading, workload};
+use super::safety;
+use super::world::{
+    FIRST, SECOND, SET, World, WorldObject, config, desired, following, id, reading, start_time, workload,
+};
 use crate::engine::restart::config_restart::key_id;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
@@ -213,6 +216,37 @@ fn a_change_is_finished_once_it_is_written_rolled_out_and_healthy() {
     // A newer revision that leaves it as it is does not wait for it.
     harness.read(reading("r2", &[("b", Some(desired(&config("b"), 1, "b")))]));
     check_unfinished(&harness, &a, None);
+}
+
+// It goes away by itself, and later waves would follow what has failed.
+#[test]
+fn a_job_that_has_failed_and_is_gone_holds_up_later_waves_of_its_revision() {
+    let (job, post) = (id("batch", "Job", "shop", "migrate"), config("post"));
+    let check = |status: HealthStatus, revision: &str, expected: Option<Reason>| {
+        let mut migrate = (*desired(&job, 1, "migrate")).clone();
+        migrate.traits.lifetime = ObjectLifetime::AfterFinish;
+        let mut later = (*desired(&post, 1, "post")).clone();
+        later.wave = 1;
+        let files = [("migrate", migrate), ("post", later)];
+        let files = files.map(|(file, one)| (file, Some(SharedDesiredObject::from(one))));
+        let mut engine = safety::engine(&[SET], &[job.group_kind(), post.group_kind()]);
+        engine.read(FIRST, reading("r1", &files));
+        let shown = World::live(&job, &WorldObject::settled(desired(&job, 1, "").hash, "r1", 1));
+        let health = Health::new(status, "");
+        engine.observe_object(&job, LiveObject { finished: true, health, ..shown });
+        engine.observe_absence(&job);
+        engine.read(FIRST, reading(revision, &[]));
+        for id in [&job, &post] {
+            engine.record_lookup(id, DirectView::Absent);
+        }
+        let now = start_time();
+        assert_eq!(engine.decide(&job, now).action, Action::Nothing, "{status:?} {revision}");
+        assert_eq!(engine.decide(&post, now).reason, expected, "{status:?} {revision}");
+    };
+    check(HealthStatus::Failed, "r1", Some(Reason::Wave(0, job.clone())));
+    check(HealthStatus::Current, "r1", None);
+    // A newer revision that leaves it as it is does not wait for it.
+    check(HealthStatus::Failed, "r2", None);
 }
 
 #[test]

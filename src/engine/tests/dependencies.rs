@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::restart;
-use super::world::{AuditEntry, budget, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, budget, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -155,6 +155,67 @@ fn what_a_workload_needs_waits_for_another_workload_though_the_budget_is_free() 
             assert!(position(&web) < position(&post) && position(&post) < position(&user), "{log:?}");
             assert!(position(&web).is_some() && harness.world.is_free());
         }
+    }
+}
+
+// The reference is an optional one, so nothing but the restart waits for it.
+#[test]
+fn a_workload_asks_for_no_slot_while_the_data_that_restart_it_wait_for_another_workload() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let revision = |content: u32| {
+        let mut data = (*restart::env(content)).clone();
+        data.depends_on = [api.clone()].into();
+        let mut user = (*restart::web(1, &["tls"])).clone();
+        user.needs = Box::default();
+        let mut all = restart::both(data.into(), user.into()).to_vec();
+        all.push(("api", Some(desired(&api, content, "api"))));
+        all
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &revision(1)));
+    restart::show_data(&mut harness, 1);
+    harness.engine.set_config_key(restart::key(&[1; 16]));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &revision(2)));
+    harness.engine.find_units(FIRST);
+    let (_, wanted) = harness.engine.entry(&web).unwrap().target_content().unwrap();
+    let waits = harness.engine.needed_dependency_wait(FIRST, wanted);
+    assert_eq!(waits, Some(Reason::Needs(api.clone(), DependencyState::Unchanged)));
+    harness.settle();
+    assert_eq!(harness.world.log, [changed(&api), changed(&env), changed(&web)]);
+}
+
+// Nobody waits for a slot of one that has none.
+#[test]
+fn only_a_workload_that_holds_a_slot_lets_its_data_go_before_what_they_depend_on() {
+    let (api, env, web) = (workload("api"), config("env"), workload("web"));
+    let after = |content: u32| {
+        let mut data = (*desired(&env, content, "env")).clone();
+        data.depends_on = [api.clone()].into();
+        SharedDesiredObject::from(data)
+    };
+    let using = |content: u32| {
+        let mut user = (*desired(&web, content, "web")).clone();
+        user.needs = [env.clone()].into();
+        Some(SharedDesiredObject::from(user))
+    };
+    let mut harness = Harness::new(3);
+    harness.engine = harness.fresh_with(Budget { on_failure: OnFailure::Quarantine, ..budget(3) });
+    let first = [("api", Some(desired(&api, 1, "api"))), ("env", Some(after(1))), ("web", using(1))];
+    harness.read(reading("r1", &first));
+    harness.settle();
+    harness.world.bad.insert(desired(&web, 2, "web").hash);
+    harness.read(reading("r2", &[("web", using(2))]));
+    harness.settle();
+    assert_eq!(harness.engine.rollouts.in_flight[&web].slot, BudgetSlot::None);
+    let third = [("api", Some(desired(&api, 3, "api"))), ("env", Some(after(3))), ("web", using(3))];
+    harness.read(reading("r3", &third));
+    harness.engine.find_units(FIRST);
+    let unchanged = Reason::Needs(api.clone(), DependencyState::Unchanged);
+    for (slot, expected) in [(BudgetSlot::None, Some(unchanged)), (BudgetSlot::Taken, None)] {
+        harness.engine.rollouts.in_flight.get_mut(&web).unwrap().slot = slot;
+        assert_eq!(harness.engine.dependency_wait(FIRST, &after(3), &api), expected, "{slot:?}");
     }
 }
 

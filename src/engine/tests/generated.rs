@@ -86,6 +86,29 @@ fn what_is_missing_beside_values_of_another_render_is_held() {
     assert_eq!(made, [login, web]);
 }
 
+// It would be missing, as it would not fit the others.
+#[test]
+fn what_is_there_beside_values_of_another_render_is_not_deleted_to_be_created_again() {
+    let [login, web, ..] = names();
+    let check = |render: &str, expected: Option<Reason>| {
+        let mut harness = Harness::new(3);
+        harness.read(installed("1"));
+        harness.settle();
+        let mut wanted = (*made_up(&login, "shop/web", render)).clone();
+        (wanted.hash, wanted.traits.recreate) = (desired(&login, 2, "").hash, RecreatePolicy::Allowed);
+        harness.read(reading("r2", &[("login", Some(wanted.into()))]));
+        let action = harness.decide(&login).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
+        harness.engine.record_result(&login, &action, ActionResult::Failed(why), harness.now);
+        let decision = harness.decide(&login);
+        assert_eq!(matches!(decision.action, Action::Delete(..)), expected.is_none(), "{decision:?}");
+        assert_eq!(decision.reason, expected, "{render}");
+    };
+    check("1", None);
+    check("2", Some(Reason::Generated(web)));
+}
+
 // Somebody who may write one object of a release would hold back all others of it.
 #[test]
 fn only_a_render_that_a_seal_proves_holds_others_back() {

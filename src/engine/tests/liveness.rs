@@ -42,7 +42,7 @@ fn contents<const N: usize>(harness: &Harness, ids: [&ObjectId; N]) -> [u32; N] 
 }
 
 /// Spoils a content of a workload, and goes on until its rollout has failed.
-fn fail(harness: &mut Harness, id: &ObjectId) {
+pub(super) fn fail(harness: &mut Harness, id: &ObjectId) {
     for _ in 0..200 {
         if harness.engine.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
             return;

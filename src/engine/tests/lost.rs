@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, SET, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::{ObjectId, Revision};
+use crate::object::{ErrorClass, ObjectId, Revision};
 
 /// Returns `web`, which uses env and other, and a second workload beside it.
 fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
@@ -177,9 +177,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
 #[test]
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
-    for state in
-        [KindState::Syncing, KindState::Unobservable("no".into(), crate::object::ErrorClass::Transient)]
-    {
+    for state in [KindState::Syncing, KindState::Unobservable("no".into(), ErrorClass::Transient)] {
         let mut harness = at_rest();
         harness.engine.set_informer_state(&maps, state.clone());
         for id in &ids()[..2] {
@@ -210,6 +208,44 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
         harness.settle();
         assert_all_show(&harness, &ids(), 1);
     }
+}
+
+// The failed workload would keep its slot until a person grants the right.
+#[test]
+fn a_unit_whose_earlier_state_was_never_known_stays_where_the_server_denies_the_list() {
+    let (env, web) = (config("env"), workload("web"));
+    let good = ContentRef { hash: hash(&web, 1), revision: Revision::new("r1") };
+    let member = |id: &ObjectId, rollback_target: RollbackTarget| {
+        let content = Some(hash(id, 2));
+        (id.clone(), UnitMember { content, rollback_target, restarted: None })
+    };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r2"),
+        members: [member(&env, RollbackTarget::Unknown), member(&web, RollbackTarget::Content(good))].into(),
+    };
+    let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "it failed".into() };
+    let check = |state: KindState, is_quarantined: bool, goes_back: bool| {
+        let mut harness = at_rest();
+        harness.read(reading("r2", &files(2)));
+        harness.engine.set_informer_state(&env.group_kind(), state.clone());
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = vec![rejection.clone()];
+        harness.engine.set_inventory(FIRST, Inventory { rejections, ..known });
+        harness.read_contents();
+        harness.engine.begin_rollbacks();
+        let pending = harness.engine.source(FIRST).pending_rejections.iter();
+        let pending: Vec<RejectionAction> = pending.map(|pending| pending.action).collect();
+        let expected = is_quarantined.then_some(RejectionAction::Quarantine);
+        assert_eq!(pending, expected.into_iter().collect::<Vec<_>>(), "{state:?}");
+        assert_eq!(harness.engine.has_rollback_target(&web), goes_back, "{state:?}");
+    };
+    let unobservable = |class: ErrorClass| KindState::Unobservable("no".into(), class);
+    check(KindState::Syncing, false, false);
+    check(unobservable(ErrorClass::Transient), false, false);
+    check(unobservable(ErrorClass::Forbidden), true, false);
+    // It shows its first content, so nothing of it goes back.
+    check(KindState::Synced, false, true);
 }
 
 #[test]

@@ -71,6 +71,7 @@ mod repair_refusal;
 mod restart;
 mod restart_faults;
 mod rollback;
+mod rollback_waits;
 mod rollback_walk;
 mod rollout_events;
 mod rollout_progress;

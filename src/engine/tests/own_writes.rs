@@ -224,6 +224,48 @@ fn a_rollout_that_was_shown_before_its_answer_was_lost_stays_ours_to_its_end() {
     assert_eq!(kinds, [RolloutEventKind::Started, RolloutEventKind::Succeeded]);
 }
 
+/// Shows another version of an object, as somebody else has changed it.
+fn show_changed(harness: &mut Harness, id: &ObjectId, change: impl FnOnce(&mut WorldObject)) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(id).unwrap();
+    thing.rv = rv;
+    change(thing);
+    harness.world.announce(id);
+    harness.deliver(usize::MAX);
+}
+
+// It may be carried out yet, and its slot would be another one's.
+#[test]
+fn a_newer_view_of_the_older_content_does_not_end_a_rollout_whose_answer_was_lost() {
+    let (mut harness, [a, _], action) = restarting();
+    harness.engine.take_rollout_events();
+    lose_answer(&mut harness, &a, &action);
+    show_changed(&mut harness, &a, |_| {});
+    for (passed, expected) in [(Duration::ZERO, vec![a.clone()]), (LOST_WRITE_TIMEOUT, Vec::new())] {
+        harness.pass_time(passed);
+        harness.engine.advance(harness.now);
+        let in_flight: Vec<ObjectId> = harness.engine.workloads_in_flight().into_iter().collect();
+        assert_eq!(in_flight, expected, "{passed:?}");
+    }
+    let events = harness.engine.take_rollout_events().into_iter();
+    let kinds: Vec<RolloutEventKind> = events.map(|event| event.kind).collect();
+    assert_eq!(kinds, [RolloutEventKind::Started]);
+}
+
+#[test]
+fn a_rollout_whose_answer_was_lost_stays_ours_once_it_was_shown_whatever_comes_later() {
+    let (mut harness, [a, _], action) = restarting();
+    harness.world.perform(&a, &action);
+    lose_answer(&mut harness, &a, &action);
+    harness.deliver(usize::MAX);
+    harness.engine.advance(harness.now);
+    // Somebody takes the annotation away that names its content.
+    show_changed(&mut harness, &a, |thing| thing.release = None);
+    harness.pass_time(LOST_WRITE_TIMEOUT);
+    harness.engine.advance(harness.now);
+    assert!(harness.engine.rollouts.in_flight[&a].claim.is_some());
+}
+
 // All its pods are of the new template, as those of somebody else's rollout would be that is over.
 #[test]
 fn a_rollout_that_a_lost_write_was_to_replace_fails_and_goes_back_as_before() {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::harness::Harness;
+use super::liveness::fail;
 use super::shared_budget::one;
-use super::world::{FIRST, budget, desired, gvk, id, reading, workload};
+use super::world::{FIRST, World, budget, desired, gvk, id, reading, workload};
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::*;
 use crate::graph::{LabelSelection, SelectableLabels};
+use crate::health::{Health, HealthStatus};
 use crate::object::ObjectId;
 
 const SOAK: Duration = Duration::from_secs(10);
@@ -146,6 +148,88 @@ fn a_service_that_comes_after_its_workload_is_switched_when_the_rollout_has_ende
         harness.settle();
         assert_eq!(state(&harness), (true, false), "{words}");
     }
+}
+
+// It would hold the slot that the workload waits for which the Service is switched to.
+#[test]
+fn a_workload_that_needs_a_service_asks_for_no_slot_before_that_can_be_switched() {
+    let app = workload("app");
+    let revision = |content: u32| {
+        let mut user = (*one("app", content)).clone();
+        user.needs = [service()].into();
+        let mut all = files(content).to_vec();
+        all.push(("app", Some(user.into())));
+        all
+    };
+    let shown = |harness: &Harness| harness.world.things[&app].release.as_ref().map(|release| release.hash);
+    let mut harness = watching_services();
+    harness.read(reading("r1", &revision(1)));
+    harness.settle();
+    harness.read(reading("r2", &revision(2)));
+    harness.settle();
+    assert_eq!(state(&harness), (false, true));
+    assert_eq!(shown(&harness), Some(one("app", 1).hash));
+    harness.pass_time(SOAK);
+    harness.settle();
+    assert_eq!(state(&harness), (true, true));
+    assert_eq!(shown(&harness), Some(one("app", 2).hash), "{:#?}", harness.world.log);
+}
+
+// Nothing says when it is mended.
+#[test]
+fn a_claimed_workload_that_needs_a_service_whose_next_workload_has_failed_holds_no_slot() {
+    let (app, green) = (workload("app"), workload("green"));
+    let revision = |content: u32| {
+        let mut user = (*one("app", content)).clone();
+        user.needs = [service()].into();
+        let [switch, _] = files(content);
+        vec![switch, ("app", Some(user.into()))]
+    };
+    let [_, unchanged] = files(1);
+    let mut harness = watching_services();
+    harness.read(reading("r1", &[revision(1), vec![unchanged]].concat()));
+    harness.settle();
+    harness.read(reading("r2", &revision(2)));
+    assert_eq!(harness.step(&app), None, "the Service goes first");
+    assert_eq!(harness.engine.workloads_in_flight(), [app.clone()].into());
+    let live = World::live(&green, &harness.world.things[&green]);
+    let (rv, health) =
+        (ResourceVersion(harness.world.tick()), Health::new(HealthStatus::Failed, "it crashes"));
+    harness.engine.observe_object(&green, LiveObject { rv, health, ..live });
+    harness.settle();
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    let shown = harness.world.things[&app].release.as_ref().map(|release| release.hash);
+    assert_eq!(shown, Some(one("app", 1).hash), "{:#?}", harness.world.log);
+}
+
+// It would keep its slot until somebody mends the workload that the Service selected before.
+#[test]
+fn a_rollback_does_not_wait_for_a_service_that_cannot_be_switched_back_yet() {
+    let (app, blue) = (workload("app"), workload("blue"));
+    let revision = |content: u32| {
+        let mut user = (*one("app", content)).clone();
+        user.needs = [service()].into();
+        let [switch, _] = files(content);
+        vec![switch, ("app", Some(user.into()))]
+    };
+    let mut selected = (*one("blue", 1)).clone();
+    let pods = json!({"metadata": {"labels": {"color": "blue"}}, "spec": {"containers": []}});
+    selected.labels = SelectableLabels::of(&selected.id, &json!({"spec": {"template": pods}}));
+    let mut harness = watching_services();
+    harness.read(reading("r1", &[revision(1), vec![("blue", Some(selected.into()))]].concat()));
+    harness.settle();
+    harness.world.bad.insert(one("app", 2).hash);
+    harness.read(reading("r2", &revision(2)));
+    fail(&mut harness, &app);
+    assert!(state(&harness).0, "{:#?}", harness.world.log);
+    let live = World::live(&blue, &harness.world.things[&blue]);
+    let (rv, health) =
+        (ResourceVersion(harness.world.tick()), Health::new(HealthStatus::InProgress, "it starts"));
+    harness.engine.observe_object(&blue, LiveObject { rv, health, ..live });
+    harness.settle();
+    let shown = harness.world.things[&app].release.as_ref().map(|release| release.hash);
+    assert_eq!(shown, Some(one("app", 1).hash), "{:#?}", harness.world.log);
+    assert!(state(&harness).0, "it would select pods that are not ready");
 }
 
 #[test]

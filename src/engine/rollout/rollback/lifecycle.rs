@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::Decision;
-use crate::engine::facts::entry::{RefusalRule, SourceId};
+use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId};
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
@@ -27,8 +27,10 @@ use crate::engine::rollout::rollback::rejection::{
 };
 use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{AcceptedContent, ContentRef, LiveObject, Reason, SharedDesiredObject, is_workload};
-use crate::object::{ContentHash, ObjectId, Revision};
+use crate::engine::{
+    AcceptedContent, ContentRef, KindState, LiveObject, Reason, SharedDesiredObject, is_workload,
+};
+use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 
 /// The readiness of one rollback.
 enum RollbackReadiness {
@@ -173,7 +175,7 @@ impl Engine {
                 ReplacementContent::Unread(_) => return RollbackReadiness::Waiting,
                 ReplacementContent::AwaitingUnit(later) => {
                     if matches!(**later, ReplacementContent::Quarantined | ReplacementContent::Unreadable(_))
-                        && (!self.is_observable(id) || self.is_being_written(id))
+                        && (self.is_listing_awaited(id) || self.is_being_written(id))
                     {
                         return RollbackReadiness::Waiting;
                     }
@@ -183,6 +185,15 @@ impl Engine {
             }
         }
         lost.map_or(RollbackReadiness::Ready, RollbackReadiness::Impossible)
+    }
+
+    /// Returns whether nobody knows yet what is there of an object, and that will be known by itself.
+    /// A list that the server denies is none: the workload would keep its slot until a person comes.
+    fn is_listing_awaited(&self, id: &ObjectId) -> bool {
+        matches!(
+            self.listing_state(id),
+            None | Some(KindState::Syncing | KindState::Unobservable(_, ErrorClass::Transient))
+        )
     }
 
     fn is_being_written(&self, id: &ObjectId) -> bool {
@@ -208,7 +219,9 @@ impl Engine {
                     _ => RollbackObstacle::Unreadable(id, revision),
                 })
             }
-            ReplacementContent::Quarantined if self.can_show_unit_content(id, member) => {
+            ReplacementContent::Quarantined
+                if !self.is_observable(id) || self.can_show_unit_content(id, member) =>
+            {
                 Some(RollbackObstacle::UnknownContent(id.clone()))
             }
             _ => None,
@@ -273,6 +286,7 @@ impl Engine {
             {
                 (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
                 self.rollouts.slot_requests.mark_stale();
+                self.clear_memo();
             }
         }
         let rejecting = &mut self.sources[source].pending_rejections;
@@ -304,7 +318,9 @@ impl Engine {
                 | Reason::NotAdopted
                 | Reason::Terminating,
             ) => true,
-            Some(Reason::Needs(need, _)) if goes_back => self.is_paused_by_person(need),
+            Some(Reason::Needs(need, _) | Reason::Wave(_, need)) if goes_back => {
+                self.is_paused_by_person(need)
+            }
             Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
                 !goes_back
             }
@@ -316,6 +332,7 @@ impl Engine {
         if let Some(rollout) = failed {
             (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
             self.rollouts.slot_requests.mark_stale();
+            self.clear_memo();
         }
     }
 }
@@ -323,6 +340,19 @@ impl Engine {
 /// The number of refusals in a row that end a rollback, where a retry may help. The parts of the
 /// API server learn of rights and quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
+
+impl ObjectEntry {
+    /// Returns whether a rollback goes on without this object, as the server refuses its target for
+    /// good or again and again.
+    ///
+    /// A refusal for now is awaited: the pods would be started with the data that failed. A workload
+    /// waits no longer than for these tries, as it keeps its slot.
+    pub(in crate::engine) fn is_return_refused(&self) -> bool {
+        let is_lasting =
+            |refusal: &ApiRefusal| refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS;
+        self.is_target_refused() && self.api_refusal.as_deref().is_some_and(is_lasting)
+    }
+}
 
 impl Engine {
     /// Ends the rollback of a workload that is there and whose good content is refused for good.
