@@ -41,13 +41,12 @@ pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
-pub(crate) use decide::decide::kept_refusal_text;
 pub use decide::decision::Precondition;
 pub(crate) use decide::decision::ReplicaOwner;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
-pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
+pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::{PriorSource, apply_set_description};
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
@@ -55,6 +54,7 @@ pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent,
     RejectionOutcome, RetryCause, SourceDoubt, WithheldWrite,
 };
+pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
@@ -77,6 +77,7 @@ pub(crate) use deletion::prune_cause::{
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
+pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,

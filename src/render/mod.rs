@@ -18,6 +18,7 @@ mod progress;
 mod prune_sentences;
 mod reason_details;
 mod reason_sentences;
+mod refusal_sentences;
 mod rejection_sentences;
 mod release_order;
 mod rollout_sentences;

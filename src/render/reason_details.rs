@@ -11,8 +11,8 @@ use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
     MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
-    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement,
-    SurplusFate, WithheldCause,
+    RefusalCause, RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle,
+    StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -193,9 +193,8 @@ impl ReasonDetails {
                 self.pod_reason = bound_message(&failure.reason);
                 (self.restarts, self.message) = (failure.restarts, bound_message(&failure.message));
             }
-            RolloutFailureCause::Status(message) | RolloutFailureCause::RecreationRefused(message) => {
-                self.message = bound_message(message);
-            }
+            RolloutFailureCause::Status(message) => self.message = bound_message(message),
+            RolloutFailureCause::RecreationRefused(cause) => self.message = refusal_message(cause),
             RolloutFailureCause::Stalled(stalled) => {
                 self.period_seconds = Some(full_seconds(stalled.timeout));
                 match &stalled.state {
@@ -248,8 +247,8 @@ impl ReasonDetails {
                 self.until = hold.until.map(|until| until.to_string());
                 self.message = bound_message(&hold.reason);
             }
-            Reason::Refused(why, after) => {
-                (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
+            Reason::Refused(cause, after) => {
+                (self.message, self.retry_after_seconds) = (refusal_message(cause), after.map(full_seconds));
             }
             Reason::Owned(owner) => self.holder = bound_message(owner.name()),
             Reason::Oversized(unit) => {
@@ -510,7 +509,8 @@ impl ReasonDetails {
 fn dependency_message(state: &DependencyState) -> Option<String> {
     match state {
         DependencyState::Unhealthy(health) => bound_message(&health.to_string()),
-        DependencyState::Refused(why) | DependencyState::Unusable(why) => bound_message(why),
+        DependencyState::Refused(cause) => refusal_message(cause),
+        DependencyState::Unusable(why) => bound_message(why),
         DependencyState::Missing
         | DependencyState::Unnamed
         | DependencyState::Deleting
@@ -521,6 +521,11 @@ fn dependency_message(state: &DependencyState) -> Option<String> {
         | DependencyState::Contested
         | DependencyState::Paused => None,
     }
+}
+
+/// Returns the words of the API server about a refusal.
+fn refusal_message(cause: &RefusalCause) -> Option<String> {
+    cause.message().and_then(bound_message)
 }
 
 /// Returns as much of a text as is shown; none where it is empty.

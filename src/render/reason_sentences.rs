@@ -43,9 +43,8 @@ impl fmt::Display for Reason {
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
             Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
-            Self::Refused(why, _)
-            | Self::RecordUnreadable(why)
-            | Self::Unusable(why) => f.write_str(why),
+            Self::Refused(cause, _) => write!(f, "{cause}"),
+            Self::RecordUnreadable(why) | Self::Unusable(why) => f.write_str(why),
             Self::Oversized(unit) => write!(f, "{unit}"),
             Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),

@@ -270,7 +270,7 @@ mod tests {
     use super::super::{MAX_DECISIONS_PER_TURN, RunMode};
     use super::*;
     use crate::cluster::Connection;
-    use crate::engine::{OversizedUnit, RetryCause};
+    use crate::engine::{OversizedUnit, RefusalCause, RetryCause};
     use crate::report::ObjectEvent;
 
     fn id(kind: &str, name: &str) -> ObjectId {
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn what_was_refused_stays_so_until_the_next_try_is_answered() {
         let refused = [
-            Reason::Refused("it is invalid".into(), None),
+            Reason::Refused(RefusalCause::Message("it is invalid".into()), None),
             Reason::Retrying(RetryCause::Message("no answer".into()), Duration::from_secs(1)),
         ];
         for reason in refused {

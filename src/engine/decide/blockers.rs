@@ -280,7 +280,7 @@ impl Engine {
                     Some(_) => {
                         let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
-                            Some(refusal) => needs(DependencyState::Refused(refusal.text.clone())),
+                            Some(refusal) => needs(DependencyState::Refused(refusal.cause.clone())),
                             // A workload may wait for the budget for hours; what routes to it need
                             // not.
                             None if is_workload(need) => None,

@@ -8,6 +8,7 @@ use crate::engine::decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent, RetryCause,
     SourceDoubt,
 };
+use crate::engine::decide::refusal_cause::RefusalCause;
 use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
@@ -48,7 +49,7 @@ pub(crate) enum Reason {
     OnHold(ActiveHold),
     /// The server refused it, or a webhook strips our label or annotation. The time until the next
     /// try; none if only other content can help.
-    Refused(Arc<str>, Option<Duration>),
+    Refused(RefusalCause, Option<Duration>),
     /// Somebody else's object.
     Owned(CurrentOwner),
     /// It exists, and the policy is not to take over.
@@ -180,6 +181,7 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),
             Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::engine::RootDoubt;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::decide::refusal_cause::RefusalCause;
 use crate::health::Health;
 use crate::object::ObjectId;
 
@@ -28,8 +29,8 @@ pub(crate) enum DependencyState {
     Soaking,
     /// It is to be rolled back before.
     RollingBack,
-    /// The server refuses it, in these words.
-    Refused(Arc<str>),
+    /// The server refuses it, for this cause.
+    Refused(RefusalCause),
     /// Its manifest cannot be used, for this reason.
     Unusable(Arc<str>),
     /// Several manifests want it.

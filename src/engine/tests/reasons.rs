@@ -130,8 +130,8 @@ fn what_is_being_read_or_tried_again_waits() {
 #[test]
 fn what_a_person_has_to_change_is_refused() {
     let reasons = [
-        (Reason::Refused(words(), None), "x"),
-        (Reason::Refused(words(), Some(SECOND)), "x"),
+        (Reason::Refused(RefusalCause::Message(words()), None), "x"),
+        (Reason::Refused(RefusalCause::Message(words()), Some(SECOND)), "x"),
         (Reason::Owned(CurrentOwner::Source("shop".into())), "it belongs to source shop"),
         (
             Reason::NotAdopted,
@@ -248,13 +248,6 @@ fn the_word_of_a_manifest_counts_before_that_of_somebody_else() {
     }
     check(Enabled, Some(&marked), Allowed, Some(Reason::OptedOut(WORD)));
     check(Enabled, Some(&marked), Denied, None);
-}
-
-#[test]
-fn whoever_keeps_an_object_from_being_recreated_is_told_how_to_do_it() {
-    let expected =
-        "it is not deleted and created again, as it is kept: delete it by kubectl, and it is created again";
-    assert_eq!(kept_refusal_text("it is kept"), expected);
 }
 
 #[test]

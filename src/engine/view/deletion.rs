@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::View;
 use crate::engine::{
-    ApplyRequest, DesiredObject, DroppedObject, KeptObjects, PruneDecision, SourceId, SourceStatement,
+    ApplyRequest, DesiredObject, DroppedObject, KeptObjects, PruneDecision, RecreationBlocker, SourceId,
+    SourceStatement,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -94,8 +95,12 @@ impl<'a> View<'a> {
         self.engine.has_definition(kind)
     }
 
-    /// Returns why an object is not deleted and created again, in words that follow "as".
-    pub(crate) fn recreation_blocker(self, id: &ObjectId, desired: &DesiredObject) -> Option<String> {
+    /// Returns why an object is not deleted and created again.
+    pub(crate) fn recreation_blocker(
+        self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+    ) -> Option<RecreationBlocker> {
         self.engine.recreation_blocker(id, desired)
     }
 

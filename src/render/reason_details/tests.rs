@@ -3,6 +3,7 @@
 mod failure_rows;
 mod order_rows;
 mod prune_rows;
+mod refusal_rows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,9 +13,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, OversizedUnit, ReconcilePolicy, RefusalRule,
-    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
-    SurplusPods, WithheldWrite, WriteFailure,
+    ActiveHold, CauseCode, DisallowedObject, ReconcilePolicy, RefusalRule, RejectedContent, RejectionOutcome,
+    RootDoubt, RootRelation, SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind};
@@ -166,7 +166,12 @@ fn dependencies() -> Vec<Row> {
         needs(RollingOut, "RollingOut", "needs ConfigMap shop/env, which is rolling out"),
         needs(Soaking, "Soaking", "needs ConfigMap shop/env, which is rolled out"),
         needs(RollingBack, "RollingBack", "needs ConfigMap shop/env, which is rolled back first"),
-        says(Refused(x()), "DependencyRefused", "x", "needs ConfigMap shop/env, which is refused: x"),
+        says(
+            Refused(RefusalCause::Message(x())),
+            "DependencyRefused",
+            "x",
+            "needs ConfigMap shop/env, which is refused: x",
+        ),
         says(Unusable(x()), "DependencyUnusable", "x", "needs ConfigMap shop/env, which cannot be used: x"),
         needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
@@ -400,63 +405,6 @@ fn step_obstacles() -> Vec<Row> {
     ]
 }
 
-fn refusals() -> Vec<Row> {
-    let owned = |owner: CurrentOwner, cause: &str, holder: &str, sentence: &'static str| {
-        (Reason::Owned(owner), "OwnedByOther", json!({"cause": cause, "holder": holder}), sentence)
-    };
-    vec![
-        (Reason::Refused(x(), None), "RefusedByServer", json!({"message": "x"}), "x"),
-        (
-            Reason::Refused(x(), Some(Duration::from_mins(1))),
-            "RefusedByServer",
-            json!({"message": "x", "retryAfterSeconds": 60}),
-            "x",
-        ),
-        owned(CurrentOwner::Source("ops".into()), "OwnedBySource", "ops", "it belongs to source ops"),
-        owned(
-            CurrentOwner::FormerSource("ops".into()),
-            "OwnedByFormerSource",
-            "ops",
-            "it belongs to source ops, which no longer wants it and keeps it, as adopt is `never` here",
-        ),
-        owned(
-            CurrentOwner::ApplySet("a-v1".into()),
-            "OwnedByApplySet",
-            "a-v1",
-            "it belongs to the ApplySet a-v1: `kubectl get configmaps,secrets -A -l \
-             applyset.kubernetes.io/id=a-v1` finds its parent",
-        ),
-        owned(
-            CurrentOwner::Tool("ReplicaSet web-5d9".into()),
-            "OwnedByTool",
-            "ReplicaSet web-5d9",
-            "it belongs to ReplicaSet web-5d9",
-        ),
-        (
-            Reason::NotAdopted,
-            "NotAdopted",
-            Value::Null,
-            "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes \
-             it over",
-        ),
-        (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
-        (
-            Reason::Oversized(OversizedUnit { workload: config(), objects: 3001, used: 601, limit: 600 }),
-            "UnitTooLarge",
-            json!({"object": config_json(), "count": 3001, "used": 601, "limit": 600}),
-            "3001 objects are released together with ConfigMap shop/env, and the record of what was good before \
-             (601 kB) is larger than one may be (600 kB); change fewer of them in one commit",
-        ),
-        (
-            Reason::Generated(config()),
-            "GeneratedValuesMismatch",
-            json!({"object": config_json()}),
-            "its generated values would not fit those of ConfigMap shop/env, which another render made: restore \
-             it, or delete all objects of the release with generated values",
-        ),
-    ]
-}
-
 fn writes() -> Vec<Row> {
     vec![
         (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
@@ -516,7 +464,8 @@ fn rows() -> Vec<Row> {
         rejections_and_opt_outs(),
         steps(),
         step_obstacles(),
-        refusals(),
+        refusal_rows::refused_contents(),
+        refusal_rows::refusals(),
         writes(),
         prune_rows::deferred(),
         prune_rows::deferred_for_all(),
