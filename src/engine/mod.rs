@@ -108,6 +108,7 @@ pub(crate) use facts::kinds::{KindAvailability, KindState};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, Uid, WorkloadPhase};
+pub(crate) use facts::manifest_fault::{ManifestFault, ManifestPlaces};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };

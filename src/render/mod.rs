@@ -10,6 +10,7 @@ mod allow_sentences;
 mod diagnostics;
 mod failure_sentences;
 mod json;
+mod manifest_sentences;
 mod object_ref;
 mod order_sentences;
 mod outline;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::ObjectRef;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
-    RefusalCause, RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle,
-    StepRequirement, SurplusFate, WithheldCause,
+    ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest,
+    PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt,
+    StalledState, StepObstacle, StepRequirement, SurplusFate, WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -264,10 +264,10 @@ impl ReasonDetails {
             }
             Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
             Reason::RecordUnreadable(why)
-            | Reason::Unusable(why)
             | Reason::KeyUnavailable(why)
             | Reason::Incomplete(SourceDoubt::Incomplete(why)) => self.message = bound_message(why),
             Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
+            Reason::Unusable(fault) => self.add_fault(fault),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
                 self.add_prune_cause(cause);
             }
@@ -332,6 +332,29 @@ impl ReasonDetails {
                 (self.source, self.limit) = (bound_message(source), Some(*most));
             }
         }
+    }
+
+    fn add_fault(&mut self, fault: &ManifestFault) {
+        match fault {
+            ManifestFault::Finding(message) => self.message = bound_message(message),
+            ManifestFault::UnreadableFile(file) => self.file = bound_message(file),
+            ManifestFault::UnrenderedFolder => {}
+            ManifestFault::Repeated(places) | ManifestFault::Outranked(places) => self.set_place(places),
+            ManifestFault::Contested(places, refused) => {
+                self.set_place(places);
+                self.message = refused.as_ref().and_then(refusal_message);
+            }
+            ManifestFault::Cycle { first, .. } => {
+                self.objects = first.iter().map(ObjectRef::of).collect();
+            }
+            ManifestFault::LaterWave { after, theirs, .. } => {
+                (self.object, self.wave) = (Some(ObjectRef::of(after)), Some(*theirs));
+            }
+        }
+    }
+
+    fn set_place(&mut self, places: &ManifestPlaces) {
+        self.file = places.first.first().and_then(|origin| bound_message(&origin.file));
     }
 
     fn add_retry(&mut self, cause: &RetryCause, after: Duration) {
@@ -510,7 +533,7 @@ fn dependency_message(state: &DependencyState) -> Option<String> {
     match state {
         DependencyState::Unhealthy(health) => bound_message(&health.to_string()),
         DependencyState::Refused(cause) => refusal_message(cause),
-        DependencyState::Unusable(why) => bound_message(why),
+        DependencyState::Unusable(fault) => bound_message(&fault.to_string()),
         DependencyState::Missing
         | DependencyState::Unnamed
         | DependencyState::Deleting

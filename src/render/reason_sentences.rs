@@ -44,7 +44,8 @@ impl fmt::Display for Reason {
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
             Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
             Self::Refused(cause, _) => write!(f, "{cause}"),
-            Self::RecordUnreadable(why) | Self::Unusable(why) => f.write_str(why),
+            Self::RecordUnreadable(why) => f.write_str(why),
+            Self::Unusable(fault) => write!(f, "{fault}"),
             Self::Oversized(unit) => write!(f, "{unit}"),
             Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),
@@ -100,7 +101,7 @@ impl fmt::Display for DependencyState {
             Self::Soaking => f.write_str("is rolled out"),
             Self::RollingBack => f.write_str("is rolled back first"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
-            Self::Unusable(why) => write!(f, "cannot be used: {why}"),
+            Self::Unusable(fault) => write!(f, "cannot be used: {fault}"),
             Self::Contested => f.write_str("is wanted twice"),
             Self::Paused => f.write_str("is paused"),
         }

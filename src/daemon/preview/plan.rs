@@ -58,9 +58,12 @@ impl PreviewRun {
     /// Returns the plan of one object, and its fields that are not compared.
     async fn plan_object(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
         let planned = match self.engine.view().prior_source(self.source, id) {
-            Some(PriorSource { why, is_wanted }) => {
-                let verdict = if is_wanted { PlannedAction::Refuse } else { PlannedAction::Unchanged };
-                PlannedObject { verdict, reason: Some(why.to_string()), ..self.plan_base(id)? }
+            Some(prior) => {
+                let verdict = match prior {
+                    PriorSource::Owner(_) => PlannedAction::Refuse,
+                    PriorSource::Wanting(_) => PlannedAction::Unchanged,
+                };
+                PlannedObject { verdict, reason: Some(prior.to_string()), ..self.plan_base(id)? }
             }
             None => self.plan_decision(id, decision).await?,
         };

@@ -143,8 +143,8 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        if let Some(why) = self.blockers.cycles.get(&desired.id) {
-            return Some(Reason::Unusable(why.clone()));
+        if let Some(fault) = self.blockers.cycles.get(&desired.id) {
+            return Some(Reason::Unusable(fault.clone()));
         }
         if let Some(why) = self.unreadable_record(source, desired) {
             return Some(Reason::RecordUnreadable(why));

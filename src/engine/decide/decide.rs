@@ -32,9 +32,7 @@ use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
     Observation, Precondition, ReplicaOwner, RestartRisk,
 };
-use crate::engine::decide::ownership::{
-    decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
-};
+use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
@@ -44,9 +42,9 @@ use crate::engine::facts::entry::{
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, PruneCause, Reason,
-    RecreatePolicy, RecreationBlocker, RefusalCause, ReplacementContent, ReplicaMode, RolloutOverlayState,
-    SharedDesiredObject, WorkloadPhase, is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ManifestFault, ObjectOwner,
+    PruneCause, Reason, RecreatePolicy, RecreationBlocker, RefusalCause, ReplacementContent, ReplicaMode,
+    RolloutOverlayState, SharedDesiredObject, WorkloadPhase, is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -218,9 +216,9 @@ fn decide_contested(
     now: Instant,
 ) -> Decision {
     let refused = input.entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
-    let refused = refused.map(|refusal| format!("; {}", refusal.cause)).unwrap_or_default();
-    let why = format!("{}{refused}", two_sources_reason(competing_sources));
-    enforce(input, Reason::Unusable(why.into()), now)
+    let refused = refused.map(|refusal| refusal.cause.clone());
+    let fault = ManifestFault::Contested(target_places(competing_sources), refused);
+    enforce(input, Reason::Unusable(fault), now)
 }
 
 /// Adds the reason of an object whose content was rejected: it was rolled back, or is quarantined.
@@ -243,7 +241,7 @@ pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision
     if decision.action != Action::Nothing || decision.reason.is_some() || is_reported_elsewhere {
         return decision;
     }
-    decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
+    decision.with_reason(Reason::Unusable(ManifestFault::Outranked(target_places(&input.entry.targets))))
 }
 
 pub(super) fn decide_desired(

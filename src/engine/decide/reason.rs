@@ -9,7 +9,7 @@ use crate::engine::decide::reason_payload::{
     SourceDoubt,
 };
 use crate::engine::decide::refusal_cause::RefusalCause;
-use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
+use crate::engine::{BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. `render` has the sentence of each.
@@ -55,7 +55,7 @@ pub(crate) enum Reason {
     /// It exists, and the policy is not to take over.
     NotAdopted,
     /// The manifest is not usable.
-    Unusable(Arc<str>),
+    Unusable(ManifestFault),
     /// The record of what is released together is larger than one may be. All that are released
     /// with it are refused for the same reason.
     Oversized(OversizedUnit),
@@ -181,6 +181,7 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Unusable(fault) => fault.code(),
             Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),
             Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::RootDoubt;
 use crate::engine::decide::reason_code::CauseCode;
 use crate::engine::decide::refusal_cause::RefusalCause;
+use crate::engine::{ManifestFault, RootDoubt};
 use crate::health::Health;
 use crate::object::ObjectId;
 
@@ -32,7 +32,7 @@ pub(crate) enum DependencyState {
     /// The server refuses it, for this cause.
     Refused(RefusalCause),
     /// Its manifest cannot be used, for this reason.
-    Unusable(Arc<str>),
+    Unusable(ManifestFault),
     /// Several manifests want it.
     Contested,
     /// A person has paused it.

@@ -17,6 +17,7 @@ pub(super) mod kinds;
 pub(super) mod label_selector;
 pub(super) mod live_object;
 pub(super) mod lookup_counts;
+pub(super) mod manifest_fault;
 pub(super) mod manifest_index;
 pub(super) mod needed_contents;
 pub(super) mod nodes;

@@ -137,7 +137,7 @@ fn what_a_person_has_to_change_is_refused() {
             Reason::NotAdopted,
             "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over",
         ),
-        (Reason::Unusable(words()), "x"),
+        (Reason::Unusable(ManifestFault::Finding(words())), "x"),
         (
             Reason::Oversized(OversizedUnit { workload: config("a"), objects: 2, used: 601, limit: 600 }),
             "2 objects are released together with ConfigMap shop/a, and the record of what was good before (601 kB) is \
@@ -182,7 +182,7 @@ fn one_object_stands_for_all_of_a_record_that_is_too_large() {
     let a = config("a");
     let unit = OversizedUnit { workload: a.clone(), objects: 2, used: 601, limit: 600 };
     assert_eq!(Reason::Oversized(unit).representative(), Some(&a));
-    for reason in [Reason::Generated(a.clone()), Reason::Wave(1, a.clone()), Reason::Unusable(words())] {
+    for reason in [Reason::Generated(a.clone()), Reason::Wave(1, a.clone()), Reason::NotAdopted] {
         assert_eq!(reason.representative(), None, "{reason}");
     }
 }

@@ -172,7 +172,12 @@ fn dependencies() -> Vec<Row> {
             "x",
             "needs ConfigMap shop/env, which is refused: x",
         ),
-        says(Unusable(x()), "DependencyUnusable", "x", "needs ConfigMap shop/env, which cannot be used: x"),
+        says(
+            Unusable(ManifestFault::Finding(x())),
+            "DependencyUnusable",
+            "x",
+            "needs ConfigMap shop/env, which cannot be used: x",
+        ),
         needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
@@ -466,6 +471,7 @@ fn rows() -> Vec<Row> {
         step_obstacles(),
         refusal_rows::refused_contents(),
         refusal_rows::refusals(),
+        refusal_rows::unusable_manifests(),
         writes(),
         prune_rows::deferred(),
         prune_rows::deferred_for_all(),
@@ -533,7 +539,7 @@ fn whoever_reads_the_form_gets_all_of_it_back() {
 #[test]
 fn the_words_of_others_and_lists_of_objects_are_bounded() {
     let details = |reason: &Reason| *CodedReason::of(reason).details.unwrap();
-    let long = details(&Reason::Unusable("é".repeat(MAX_MESSAGE_BYTES).into()));
+    let long = details(&Reason::Unusable("é".repeat(MAX_MESSAGE_BYTES).as_str().into()));
     assert_eq!(long.message.map(|text| text.len()), Some(MAX_MESSAGE_BYTES));
     let many = vec![config(); MAX_NAMED_OBJECTS + 1].into();
     let short = details(&Reason::Budget(BudgetShortage::SlowStart(1, many)));

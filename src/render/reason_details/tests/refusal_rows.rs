@@ -1,7 +1,10 @@
 //! The rows of what a person has to change.
 
 use super::*;
-use crate::engine::{CurrentOwner, OversizedUnit, RecreationBlocker, RefusalCause};
+use crate::engine::{
+    CurrentOwner, ManifestFault, ManifestPlaces, OversizedUnit, RecreationBlocker, RefusalCause,
+};
+use crate::object::ManifestOrigin;
 
 /// Returns the rows of what the API server refuses.
 pub(super) fn refused_contents() -> Vec<Row> {
@@ -75,7 +78,6 @@ pub(super) fn refusals() -> Vec<Row> {
             "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes \
              it over",
         ),
-        (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
         (
             Reason::Oversized(OversizedUnit { workload: config(), objects: 3001, used: 601, limit: 600 }),
             "UnitTooLarge",
@@ -89,6 +91,66 @@ pub(super) fn refusals() -> Vec<Row> {
             json!({"object": config_json()}),
             "its generated values would not fit those of ConfigMap shop/env, which another render made: restore \
              it, or delete all objects of the release with generated values",
+        ),
+    ]
+}
+
+/// Returns the rows of manifests that are not used.
+pub(super) fn unusable_manifests() -> Vec<Row> {
+    let unusable = |fault: ManifestFault, details: Value, sentence: &'static str| {
+        (Reason::Unusable(fault), "ManifestUnusable", details, sentence)
+    };
+    let places = || ManifestPlaces {
+        first: vec![ManifestOrigin::new("a.yaml".into(), 1, 1), ManifestOrigin::new("b.yaml".into(), 7, 1)],
+        count: 2,
+    };
+    let cycle = |others: u32| ManifestFault::Cycle { first: [config()].into(), others };
+    vec![
+        unusable(ManifestFault::Finding(x()), json!({"message": "x"}), "x"),
+        unusable(
+            ManifestFault::UnreadableFile("a.yaml".into()),
+            json!({"cause": "FileUnreadable", "file": "a.yaml"}),
+            "a.yaml is not understood",
+        ),
+        unusable(
+            ManifestFault::UnrenderedFolder,
+            json!({"cause": "FolderNotRendered"}),
+            "the folder that it comes from is not rendered",
+        ),
+        unusable(
+            ManifestFault::Repeated(ManifestPlaces { count: 5, ..places() }),
+            json!({"cause": "DefinedTwice", "file": "a.yaml"}),
+            "it is defined 5 times: a.yaml:1 and b.yaml:7 and 3 more",
+        ),
+        unusable(
+            ManifestFault::Contested(places(), None),
+            json!({"cause": "WantedBySeveral", "file": "a.yaml"}),
+            "2 sources want it: a.yaml:1 and b.yaml:7",
+        ),
+        unusable(
+            ManifestFault::Contested(places(), Some(RefusalCause::Message(x()))),
+            json!({"cause": "WantedBySeveral", "file": "a.yaml", "message": "x"}),
+            "2 sources want it: a.yaml:1 and b.yaml:7; x",
+        ),
+        unusable(
+            ManifestFault::Outranked(places()),
+            json!({"cause": "HadByFirst", "file": "a.yaml"}),
+            "2 sources want it: a.yaml:1 and b.yaml:7; the first of them applies it",
+        ),
+        unusable(
+            cycle(0),
+            json!({"cause": "DependencyCycle", "objects": [config_json()]}),
+            "dependency cycle: ConfigMap shop/env → ConfigMap shop/env",
+        ),
+        unusable(
+            cycle(2),
+            json!({"cause": "DependencyCycle", "objects": [config_json()]}),
+            "dependency cycle: ConfigMap shop/env → 2 more → ConfigMap shop/env",
+        ),
+        unusable(
+            ManifestFault::LaterWave { after: config(), theirs: 2, ours: 1 },
+            json!({"cause": "DependencyInLaterWave", "object": config_json(), "wave": 2}),
+            "it depends on ConfigMap shop/env, which is in the later wave 2 (its own is 1)",
         ),
     ]
 }
