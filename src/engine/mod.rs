@@ -47,7 +47,7 @@ pub(crate) use decide::decision::ReplicaOwner;
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
-pub(crate) use decide::ownership::{PriorSource, apply_set_description};
+pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{

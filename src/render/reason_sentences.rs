@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite, apply_set_description,
+    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -135,7 +135,11 @@ impl fmt::Display for CurrentOwner {
             Self::FormerSource(name) => {
                 write!(f, "source {name}, which no longer wants it and keeps it, as adopt is `never` here")
             }
-            Self::ApplySet(set) => f.write_str(&apply_set_description(set)),
+            Self::ApplySet(set) => write!(
+                f,
+                "the ApplySet {set}: `kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}` finds its \
+                 parent"
+            ),
             Self::Tool(words) => f.write_str(words),
         }
     }

@@ -107,6 +107,7 @@ impl DecisionExecutor for TurnExecutor<'_> {
                 let kind =
                     reconciler.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = reconciler.engine.view().previous_owner(&apply);
+                let owner = owner.map(|owner| owner.to_string().into());
                 let executor = reconciler.executor_of(Some(apply.source));
                 reconciler.spawn(executor.apply(kind, id, apply, owner));
             }

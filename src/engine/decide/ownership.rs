@@ -52,13 +52,6 @@ pub(in crate::engine) fn left_alone_reason(
     }
 }
 
-/// Returns the description of an ApplySet whose source is not known: its id, and the command that
-/// finds its parent object.
-pub(crate) fn apply_set_description(set: &str) -> Arc<str> {
-    let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
-    format!("the ApplySet {set}: `{find}` finds its parent").into()
-}
-
 /// Decides if we may write to it: as its owner (none), or by taking it over.
 pub(super) fn decide_ownership(
     input: &DecisionInput<'_>,

@@ -73,7 +73,7 @@ impl Serialize for ManifestFault {
     }
 }
 
-/// What a file says of a manifest, which is all that a trace has, is a finding.
+/// It is read as a finding, as a trace has no other faults.
 impl<'de> Deserialize<'de> for ManifestFault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Arc::<str>::deserialize(deserializer).map(Self::Finding)

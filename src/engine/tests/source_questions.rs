@@ -200,7 +200,8 @@ fn who_had_an_object_is_said_of_a_takeover_alone() {
             purpose,
             restarts: RestartRisk::Absent,
         };
-        assert_eq!(engine.view().previous_owner(&apply).as_deref(), expected, "{purpose:?} {owner:?}");
+        let found = engine.view().previous_owner(&apply).map(|found| found.to_string());
+        assert_eq!(found.as_deref(), expected, "{purpose:?} {owner:?}");
     };
     let foreign = || ObjectOwner::Foreign("Flux Kustomization a/b".into());
     let set = |set: &str| ObjectOwner::Ours(set.into());

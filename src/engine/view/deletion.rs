@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::View;
 use crate::engine::{
-    ApplyRequest, DesiredObject, DroppedObject, KeptObjects, PruneDecision, RecreationBlocker, SourceId,
-    SourceStatement,
+    ApplyRequest, CurrentOwner, DesiredObject, DroppedObject, KeptObjects, PruneDecision, RecreationBlocker,
+    SourceId, SourceStatement,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -21,9 +21,9 @@ impl<'a> View<'a> {
         self.engine.is_peer_read_needed()
     }
 
-    /// Returns in words from whom a write takes its object over; none where that is nobody's, or
-    /// its own source's.
-    pub(crate) fn previous_owner(self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    /// Returns from whom a write takes its object over; none where that is nobody's, or its own
+    /// source's.
+    pub(crate) fn previous_owner(self, apply: &ApplyRequest) -> Option<CurrentOwner> {
         self.engine.previous_owner(apply)
     }
 
