@@ -153,6 +153,7 @@ pub(crate) use rollout::budget::{
 };
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
+pub(crate) use rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

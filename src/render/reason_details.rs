@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
+use super::rollout_sentences::holdings_text;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
     ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest,
@@ -413,9 +414,9 @@ impl ReasonDetails {
                 self.add_shortage(short);
                 (self.object, self.message) = (Some(ObjectRef::of(claimed)), bound_message(why));
             }
-            BudgetShortage::Shared(short, whose) => {
+            BudgetShortage::Shared(short, holdings) => {
                 self.add_shortage(short);
-                self.holder = bound_message(whose);
+                self.holder = bound_message(&holdings_text(holdings));
             }
             BudgetShortage::Recovering(seconds) => self.period_seconds = Some(*seconds),
         }

@@ -401,7 +401,7 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
         WorkloadRolloutStatus {
             object: ObjectRef::of(&load.id),
             source: load.source.map(|source| engine.source(source).declared.name.to_string()),
-            holder: engine.other_holder(&load.id),
+            holder: engine.other_holder(&load.id).map(|holder| holder.to_string()),
             replicas: numbers.replicas,
             // Right after it was scaled down, more than are asked for have the newest template.
             updated: numbers.updated.min(numbers.replicas),

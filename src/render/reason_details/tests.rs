@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, DisallowedObject, ReconcilePolicy, RefusalRule, RejectedContent, RejectionOutcome,
-    RootDoubt, RootRelation, SourceId, StepObstacle, StepWait, SurplusPods, WithheldWrite, WriteFailure,
+    ActiveHold, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess, ReconcilePolicy,
+    RefusalRule, RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle,
+    StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind};
@@ -45,6 +46,11 @@ fn gvk() -> Gvk {
 fn hold(withheld: WithheldWrite) -> Reason {
     let (until, reason) = (Some(jiff::Timestamp::UNIX_EPOCH), x());
     Reason::OnHold(ActiveHold { until, reason, withheld })
+}
+
+fn holder(source: Option<&str>) -> ClaimHolder {
+    let process = Some(HolderProcess { number: "12".into(), host: "host".into() });
+    ClaimHolder { source: source.map(Arc::from), process, has_ended: false }
 }
 
 fn wait() -> StepWait {
@@ -242,14 +248,35 @@ fn budgets() -> Vec<Row> {
              rolling out: x",
         ),
         short(
-            BudgetShortage::Shared(behind(), "others have it".into()),
-            json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": "others have it"}),
-            "1 rollout has started in the last minute; others have it",
-        ),
-        short(
             BudgetShortage::Recovering(30),
             json!({"cause": "LedgerRecreated", "periodSeconds": 30}),
             "the rollout ledger was recreated; other daemons have 30 s to write their claims again",
+        ),
+    ]
+}
+
+fn shared_budgets() -> Vec<Row> {
+    let shared = |holdings: Vec<BudgetHolding>, holder: &str, sentence: &'static str| {
+        let details = json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": holder});
+        let short = Box::new(BudgetShortage::Starts(BudgetScope::Cluster, 1));
+        let shortage = BudgetShortage::Shared(short, holdings.into());
+        (Reason::Budget(shortage), "WaitingForBudget", details, sentence)
+    };
+    vec![
+        shared(
+            vec![BudgetHolding::UnreadableClaims("others have it".into())],
+            "others have it",
+            "1 rollout has started in the last minute; others have it",
+        ),
+        shared(
+            vec![
+                BudgetHolding::Claim(config(), holder(Some("ops"))),
+                BudgetHolding::UnavailablePods { workload: config(), pods: 2, source: None },
+            ],
+            "ConfigMap shop/env is claimed by source ops, process 12 on host, 2 pods of ConfigMap shop/env of another \
+             source are unavailable",
+            "1 rollout has started in the last minute; ConfigMap shop/env is claimed by source ops, process 12 on \
+             host, 2 pods of ConfigMap shop/env of another source are unavailable",
         ),
     ]
 }
@@ -465,6 +492,7 @@ fn rows() -> Vec<Row> {
         sources(),
         dependencies(),
         budgets(),
+        shared_budgets(),
         people(),
         rejections_and_opt_outs(),
         steps(),
@@ -544,4 +572,16 @@ fn the_words_of_others_and_lists_of_objects_are_bounded() {
     let many = vec![config(); MAX_NAMED_OBJECTS + 1].into();
     let short = details(&Reason::Budget(BudgetShortage::SlowStart(1, many)));
     assert_eq!((short.objects.len(), short.used), (MAX_NAMED_OBJECTS, Some(MAX_NAMED_OBJECTS as u32 + 1)));
+}
+
+#[test]
+fn the_holder_of_a_claim_is_named_as_far_as_it_is_known() {
+    let check = |holder: ClaimHolder, expected: &str| assert_eq!(holder.to_string(), expected);
+    check(holder(Some("ops")), "source ops, process 12 on host");
+    check(holder(None), "another source, process 12 on host");
+    check(ClaimHolder { process: None, ..holder(Some("ops")) }, "source ops");
+    check(
+        ClaimHolder { has_ended: true, ..holder(Some("ops")) },
+        "source ops, process 12 on host, which has ended",
+    );
 }
