@@ -129,6 +129,7 @@ pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
+pub(crate) use orders::intent_outcome::IntentOutcome;
 pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
