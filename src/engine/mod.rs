@@ -58,6 +58,9 @@ pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+pub(crate) use deletion::inventory_note::{
+    ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
+};
 pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
@@ -78,7 +81,7 @@ pub(crate) use deletion::prune_cause::{
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::recreation_guard::RecreationBlocker;
-pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
+pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, unserved_kind_reason};
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
 };

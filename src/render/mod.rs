@@ -9,6 +9,7 @@
 mod allow_sentences;
 mod diagnostics;
 mod failure_sentences;
+mod inventory_sentences;
 mod json;
 mod manifest_sentences;
 mod object_ref;

@@ -370,8 +370,8 @@ fn source(
         findings: findings.len(),
         first_findings: first_findings(&findings),
         prune_waiting: waiting.count(),
-        unlisted: engine.unlisted_reason(number),
-        unwatched: engine.unwatched_namespaces(number),
+        unlisted: engine.unlisted_reason(number).map(|why| why.to_string()),
+        unwatched: engine.unwatched_namespaces(number).map(|namespaces| namespaces.to_string()),
     }
 }
 

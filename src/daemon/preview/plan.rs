@@ -49,6 +49,7 @@ impl PreviewRun {
                 .engine
                 .view()
                 .inventory_notes(self.source)
+                .map(|note| note.to_string())
                 .chain(self.notes.iter().cloned())
                 .collect(),
             diagnostics: source.diagnostics(),

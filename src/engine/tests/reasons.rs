@@ -253,13 +253,13 @@ fn the_word_of_a_manifest_counts_before_that_of_somebody_else() {
 #[test]
 fn a_kind_that_nobody_serves_is_taken_out_of_the_inventory_by_a_command_that_names_all_others() {
     let kinds = ["ConfigMap", "Deployment.apps", "Widget.example.com"].map(GroupKind::parse);
-    let text = explain_unserved_kind("rhumb-system", "shop", &kinds.clone().into(), &kinds[2]);
-    let expected = "ConfigMap rhumb-system/shop: nothing is pruned while Widget.example.com cannot be listed: the \
+    let reason = unserved_kind_reason("rhumb-system", "shop", &kinds.clone().into(), &kinds[2]);
+    let expected = "nothing is pruned while Widget.example.com cannot be listed: the \
                     server has no such kind; `kubectl get crds,apiservices` shows what defines kinds: bring its \
                     definition back, or, if none of its objects is left, take it out of the inventory: `kubectl -n \
                     rhumb-system annotate --overwrite configmap shop \
                     applyset.kubernetes.io/contains-group-kinds=ConfigMap,Deployment.apps`";
-    assert_eq!(text, expected);
+    assert_eq!(reason.to_string(), expected);
 }
 
 #[test]

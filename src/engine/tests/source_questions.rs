@@ -328,7 +328,7 @@ fn watching_one(namespaces: &[&str], state: KindState) -> Engine {
 fn what_a_source_cannot_list_and_does_not_watch_is_noted_each() {
     let check = |namespaces: &[&str], state: KindState, expected: &[&str]| {
         let engine = watching_one(namespaces, state);
-        let notes: Vec<String> = engine.view().inventory_notes(FIRST).collect();
+        let notes: Vec<String> = engine.view().inventory_notes(FIRST).map(|note| note.to_string()).collect();
         assert_eq!(notes.len(), expected.len(), "{notes:?}");
         assert!(notes.iter().zip(expected).all(|(note, words)| note.starts_with(*words)), "{notes:?}");
     };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::View;
 use crate::engine::{
-    ApplyRequest, CurrentOwner, DesiredObject, DroppedObject, KeptObjects, PruneDecision, RecreationBlocker,
-    SourceId, SourceStatement,
+    ApplyRequest, CurrentOwner, DesiredObject, DroppedObject, InventoryNote, KeptObjects, PruneDecision,
+    RecreationBlocker, SourceId, SourceStatement, UnlistedReason, UnwatchedNamespaces,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
-    pub(crate) fn unlisted_reason(self, source: SourceId) -> Option<String> {
+    pub(crate) fn unlisted_reason(self, source: SourceId) -> Option<UnlistedReason> {
         self.engine.unlisted_reason(source)
     }
 
@@ -128,13 +128,13 @@ impl<'a> View<'a> {
     }
 
     /// Returns what a person should know of a source's inventory, beside its objects.
-    pub(crate) fn inventory_notes(self, source: SourceId) -> impl Iterator<Item = String> {
+    pub(crate) fn inventory_notes(self, source: SourceId) -> impl Iterator<Item = InventoryNote> {
         self.engine.inventory_notes(source)
     }
 
-    /// Returns the namespaces of a source's inventory that are not watched for it, and what that
-    /// means, in words.
-    pub(crate) fn unwatched_namespaces(self, source: SourceId) -> Option<String> {
+    /// Returns the namespaces of a source's inventory that are not watched for it; none where all
+    /// are.
+    pub(crate) fn unwatched_namespaces(self, source: SourceId) -> Option<UnwatchedNamespaces> {
         self.engine.unwatched_namespaces(source)
     }
 }
