@@ -124,7 +124,7 @@ pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, 
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
-pub(crate) use facts::sources::{FinishedJob, Inventory, SourceReading, SourceState};
+pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceReading, SourceState};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;

@@ -11,9 +11,10 @@ use super::ObjectRef;
 use super::rollout_sentences::holdings_text;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest,
-    PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt,
-    StalledState, StepObstacle, StepRequirement, SurplusFate, WithheldCause,
+    IncompleteCause, ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject,
+    PeerInterest, PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause,
+    RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement, SurplusFate,
+    WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -264,9 +265,8 @@ impl ReasonDetails {
                 self.retry_after_seconds = Some(full_seconds(*after));
             }
             Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
-            Reason::RecordUnreadable(why)
-            | Reason::KeyUnavailable(why)
-            | Reason::Incomplete(SourceDoubt::Incomplete(why)) => self.message = bound_message(why),
+            Reason::RecordUnreadable(why) | Reason::KeyUnavailable(why) => self.message = bound_message(why),
+            Reason::Incomplete(SourceDoubt::Incomplete(cause)) => self.add_incompleteness(cause),
             Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
             Reason::Unusable(fault) => self.add_fault(fault),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
@@ -351,6 +351,14 @@ impl ReasonDetails {
             ManifestFault::LaterWave { after, theirs, .. } => {
                 (self.object, self.wave) = (Some(ObjectRef::of(after)), Some(*theirs));
             }
+        }
+    }
+
+    fn add_incompleteness(&mut self, cause: &IncompleteCause) {
+        match cause {
+            IncompleteCause::Unread => {}
+            IncompleteCause::UnreadableFile(file) => self.file = bound_message(file),
+            IncompleteCause::Message(message) => self.message = bound_message(message),
         }
     }
 
@@ -463,9 +471,8 @@ impl ReasonDetails {
                 self.add_violation(&object.violation);
             }
             PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
-            PruneCause::UncheckedSeals(why) | PruneCause::Incomplete(why) => {
-                self.message = bound_message(why);
-            }
+            PruneCause::Incomplete(cause) => self.add_incompleteness(cause),
+            PruneCause::UncheckedSeals(why) => self.message = bound_message(why),
             PruneCause::WithheldForNow(cause) | PruneCause::Withheld(cause) => self.add_withheld(cause),
             PruneCause::OtherLocation(location) => self.location = bound_message(location),
             PruneCause::BlastRadius { count, total } => {

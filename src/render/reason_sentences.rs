@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{
-    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, PauseSubject, Reason,
+    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -119,10 +119,20 @@ impl fmt::Display for Health {
     }
 }
 
+impl fmt::Display for IncompleteCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread => f.write_str("it has not been read yet"),
+            Self::UnreadableFile(file) => write!(f, "{file} is not understood"),
+            Self::Message(message) => f.write_str(message),
+        }
+    }
+}
+
 impl fmt::Display for SourceDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Incomplete(why) => f.write_str(why),
+            Self::Incomplete(cause) => write!(f, "{cause}"),
             Self::Unrendered(root) => write!(f, "{root}"),
         }
     }

@@ -184,6 +184,7 @@ impl Reason {
             Self::Unusable(fault) => fault.code(),
             Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),
+            Self::Incomplete(SourceDoubt::Incomplete(cause)) => cause.code(),
             Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),
             Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::engine::decide::reason_code::CauseCode;
 use crate::engine::decide::refusal_cause::RefusalCause;
-use crate::engine::{ManifestFault, RootDoubt};
+use crate::engine::{IncompleteCause, ManifestFault, RootDoubt};
 use crate::health::Health;
 use crate::object::ObjectId;
 
@@ -62,8 +62,8 @@ impl DependencyState {
 /// The doubt whether a source still wants an object that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceDoubt {
-    /// The source was not read completely, for this reason.
-    Incomplete(Arc<str>),
+    /// The source was not read completely, for this cause.
+    Incomplete(IncompleteCause),
     /// A root of it does not render, and may want the object.
     Unrendered(RootDoubt),
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::AllowViolation;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::{AllowViolation, IncompleteCause};
 use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};
 
@@ -58,8 +58,8 @@ pub(crate) enum PruneCause {
     UnobservedSource(Arc<str>),
     /// It is not known of this file whether this kind is namespaced.
     UnscopedFile(Arc<str>, GroupKind),
-    /// The source was not read completely, for this reason.
-    Incomplete(Arc<str>),
+    /// The source was not read completely, for this cause.
+    Incomplete(IncompleteCause),
     /// The inventory is being read.
     UnreadInventory,
     /// The other folders of the repository are searched for what left this one.

@@ -120,7 +120,10 @@ fn what_is_being_read_or_tried_again_waits() {
             "the recorded hashes of Secrets are sealed, and the key is not available: denied",
         ),
         (Reason::Reading(config("a")), "reading ConfigMap shop/a, whose data its pods use"),
-        (Reason::Incomplete(SourceDoubt::Incomplete(words())), "the source was not read completely: x"),
+        (
+            Reason::Incomplete(SourceDoubt::Incomplete(IncompleteCause::Message(words()))),
+            "the source was not read completely: x",
+        ),
         (Reason::ReadingPeers, "reading what other sources of the cluster want"),
         (Reason::Observed, "the source has `observe: true`, so nothing is written"),
     ];

@@ -117,12 +117,24 @@ fn kinds_and_records() -> Vec<Row> {
 }
 
 fn sources() -> Vec<Row> {
+    let incomplete = |cause: IncompleteCause, details: Value, sentence: &'static str| {
+        (Reason::Incomplete(SourceDoubt::Incomplete(cause)), "SourceIncomplete", details, sentence)
+    };
     vec![
-        (
-            Reason::Incomplete(SourceDoubt::Incomplete(x())),
-            "SourceIncomplete",
+        incomplete(
+            IncompleteCause::Message(x()),
             json!({"message": "x"}),
             "the source was not read completely: x",
+        ),
+        incomplete(
+            IncompleteCause::Unread,
+            json!({"cause": "NeverRead"}),
+            "the source was not read completely: it has not been read yet",
+        ),
+        incomplete(
+            IncompleteCause::UnreadableFile("a.yaml".into()),
+            json!({"cause": "FileUnreadable", "file": "a.yaml"}),
+            "the source was not read completely: a.yaml is not understood",
         ),
         (
             Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {

@@ -265,7 +265,7 @@ pub(super) fn kept() -> Vec<Row> {
         keep(PruneCause::PolicyOff, json!({"cause": "PruneOff"}), "no longer wanted; `prune` is off"),
         keep(PruneCause::NotInFiles, json!({"cause": "NotInFiles"}), "not in the given files"),
         keep(
-            PruneCause::Incomplete(x()),
+            PruneCause::Incomplete(IncompleteCause::Message(x())),
             json!({"cause": "SourceNotRead", "message": "x"}),
             "nothing is pruned, as the source was not read completely: x",
         ),
