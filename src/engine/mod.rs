@@ -74,12 +74,12 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::prune_cause::{
-    ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause, RootDoubt, RootRelation,
-    WithheldCause,
+    ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest, PruneCause, RootDoubt,
+    RootRelation, WithheldCause,
 };
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
+pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, lossy_kind};
 pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, unserved_kind_reason};
 pub(crate) use driver::{

@@ -50,6 +50,7 @@ impl fmt::Display for RecreationBlocker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::LossyKind;
 
     #[test]
     fn whoever_keeps_an_object_from_being_recreated_is_told_how_to_do_it() {
@@ -70,6 +71,6 @@ mod tests {
             RecreationBlocker::ClaimsDeleted,
             "its persistentVolumeClaimRetentionPolicy deletes its claims with it",
         );
-        check(RecreationBlocker::DataLoss("a Namespace"), "data are lost with a Namespace");
+        check(RecreationBlocker::DataLoss(LossyKind::Namespace), "data are lost with a Namespace");
     }
 }

@@ -27,8 +27,8 @@ pub(crate) enum PruneCause {
     Withheld(WithheldCause),
     /// The inventory was made from this other location.
     OtherLocation(Arc<str>),
-    /// The deletion of such an object loses data.
-    DataLoss(&'static str),
+    /// The deletion of an object of this kind loses data, or takes others along.
+    DataLoss(LossyKind),
     /// An annotation asks for a confirmation.
     ConfirmationRequested,
     /// Not all that is to be kept is known.
@@ -206,4 +206,21 @@ pub(crate) enum PeerInterest {
     Unobserved,
     /// It was asked to observe, and has not answered.
     Unanswered,
+}
+
+/// A kind of objects whose deletion loses data, or takes others along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LossyKind {
+    /// Anything in `kube-system`.
+    SystemObject,
+    /// A `Namespace`.
+    Namespace,
+    /// A `CustomResourceDefinition`.
+    Definition,
+    /// A `PersistentVolumeClaim`.
+    VolumeClaim,
+    /// A `PersistentVolume`.
+    Volume,
+    /// A `StatefulSet`.
+    StatefulSet,
 }

@@ -3,7 +3,8 @@
 //! The manifest asks for it, so nobody is asked. Another annotation that keeps the object, and data
 //! that go with it, forbid it: then the refusal of the API server stays.
 
-use crate::engine::deletion::prune_guard::data_loss_reason;
+use crate::engine::deletion::prune_cause::LossyKind;
+use crate::engine::deletion::prune_guard::lossy_kind;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::Engine;
@@ -25,8 +26,8 @@ pub(crate) enum RecreationBlocker {
     ConfirmationRequested,
     /// Its claims would be deleted with it.
     ClaimsDeleted,
-    /// Data would be lost with such an object.
-    DataLoss(&'static str),
+    /// Data would be lost with an object of this kind.
+    DataLoss(LossyKind),
 }
 
 impl Engine {
@@ -62,9 +63,9 @@ impl Engine {
     }
 }
 
-/// Returns the kind of an object with which data are lost, in words. None where it may be
-/// recreated; its namespace does not count.
-pub(crate) fn recreation_loss(id: &ObjectId) -> Option<&'static str> {
+/// Returns the kind of an object with which data are lost. None where it may be recreated; its
+/// namespace does not count.
+pub(crate) fn recreation_loss(id: &ObjectId) -> Option<LossyKind> {
     let kind = ObjectId::new(&id.group_kind(), None, id.name());
-    data_loss_reason(&kind).filter(|_| id.kind() != RECREATED_KIND)
+    lossy_kind(&kind).filter(|_| id.kind() != RECREATED_KIND)
 }

@@ -538,9 +538,9 @@ fn an_immutable_field_has_an_object_made_anew_where_its_manifest_and_the_guard_a
     allowed().check_with(|input| input.write_blocker = Some(paused()), "Compare: no");
     allowed().check_with(|input| input.release_blocker = Some(paused()), "Compare: it is paused");
     let lost = |input: &mut DecisionInput<'_>| {
-        input.recreation_blocker = Some(RecreationBlocker::DataLoss("a Widget"))
+        input.recreation_blocker = Some(RecreationBlocker::DataLoss(LossyKind::Volume));
     };
-    allowed().check_with(lost, &kept("data are lost with a Widget"));
+    allowed().check_with(lost, &kept("data are lost with a PersistentVolume"));
     let unproven = allowed().with_live(|live| {
         let release = live.release.take().unwrap();
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));

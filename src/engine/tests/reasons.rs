@@ -89,7 +89,7 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         ),
         (Reason::Prune(PruneCause::UnreadInventory), "nothing is pruned until the inventory is read"),
         (
-            Reason::Confirm(PruneCause::DataLoss("a Namespace")),
+            Reason::Confirm(PruneCause::DataLoss(LossyKind::Namespace)),
             "a Namespace is deleted only after a confirmation; see `rhumb prune list`",
         ),
     ];
