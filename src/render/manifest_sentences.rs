@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::engine::{ManifestFault, ManifestPlaces, PriorSource};
+use crate::engine::{ManifestFault, ManifestPlaces, PriorSource, RefusedManifest};
+use crate::object::Diagnostic;
 
 impl fmt::Display for ManifestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,6 +18,9 @@ impl fmt::Display for ManifestFault {
                 write!(f, "; {refused}")
             }
             Self::Outranked(places) => write_outranked(f, places),
+            Self::HadByOther { object, owner } => {
+                write!(f, "{object} is not applied: source {owner} has it")
+            }
             Self::Cycle { first, others } => {
                 f.write_str("dependency cycle: ")?;
                 for id in first.iter() {
@@ -63,4 +67,10 @@ impl fmt::Display for PriorSource {
             Self::Wanting(name) => write!(f, "source {name} wants it"),
         }
     }
+}
+
+/// Returns the finding about a manifest whose object a source of another account has.
+pub(crate) fn describe_contest(manifest: &RefusedManifest) -> Diagnostic {
+    Diagnostic::error(manifest.origin.clone(), "other-source", manifest.reason.to_string())
+        .hint("remove it from one of the two")
 }

@@ -30,6 +30,7 @@ mod unified;
 pub(crate) use allow_sentences::describe_violation;
 pub(crate) use diagnostics::{diagnostics, tally};
 pub(crate) use json::{manifests_json, plan_json};
+pub(crate) use manifest_sentences::describe_contest;
 pub(crate) use object_ref::ObjectRef;
 pub(crate) use palette::{Palette, TextStyle, sanitize, sanitize_line};
 pub(crate) use progress::{ApplyLine, progress_line};

@@ -345,6 +345,9 @@ impl ReasonDetails {
                 self.set_place(places);
                 self.message = refused.as_ref().and_then(refusal_message);
             }
+            ManifestFault::HadByOther { object, owner } => {
+                (self.object, self.holder) = (Some(ObjectRef::of(object)), bound_message(owner));
+            }
             ManifestFault::Cycle { first, .. } => {
                 self.objects = first.iter().map(ObjectRef::of).collect();
             }

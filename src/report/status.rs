@@ -17,7 +17,7 @@ use crate::engine::{
     Authorship, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites, View,
 };
 use crate::object::{Diagnostic, ObjectId, Revision};
-use crate::render::CodedReason;
+use crate::render::{CodedReason, describe_contest};
 
 /// The version of the schema.
 pub(crate) const STATUS_VERSION: &str = "status.rhumb.dev/v1";
@@ -342,7 +342,7 @@ fn source(
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     let mut findings = source.diagnostics();
-    findings.extend(engine.contested_findings(number).map(|(_, found)| found));
+    findings.extend(engine.contested_manifests(number).map(|(_, manifest)| describe_contest(&manifest)));
     let is_well = incomplete.is_none() && !findings.iter().any(Diagnostic::is_error);
     SourceStatus {
         name: source.declared.name.to_string(),

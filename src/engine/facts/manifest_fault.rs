@@ -25,6 +25,13 @@ pub(crate) enum ManifestFault {
     Contested(ManifestPlaces, Option<RefusalCause>),
     /// Several sources want the object, and the first of them has it.
     Outranked(ManifestPlaces),
+    /// A source of another account has the object.
+    HadByOther {
+        /// The object.
+        object: ObjectId,
+        /// The name of that source.
+        owner: Arc<str>,
+    },
     /// Each of several objects waits for the next one, and the last for the first.
     Cycle {
         /// The first of the objects.
@@ -53,6 +60,7 @@ impl ManifestFault {
             Self::Repeated(_) => CauseCode::DefinedTwice,
             Self::Contested(..) => CauseCode::WantedBySeveral,
             Self::Outranked(_) => CauseCode::HadByFirst,
+            Self::HadByOther { .. } => CauseCode::OwnedBySource,
             Self::Cycle { .. } => CauseCode::DependencyCycle,
             Self::LaterWave { .. } => CauseCode::DependencyInLaterWave,
         })

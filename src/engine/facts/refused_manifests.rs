@@ -26,10 +26,6 @@ impl Engine {
             let (origin, reason) = (object.origin.clone(), object.reason.clone());
             (&object.id, RefusedManifest { origin, reason })
         });
-        let contested = self.contested_findings(source).map(|(id, found)| {
-            let reason = found.message.as_str().into();
-            (id, RefusedManifest { origin: found.origin, reason })
-        });
-        disallowed.chain(contested).collect()
+        disallowed.chain(self.contested_manifests(source)).collect()
     }
 }

@@ -138,6 +138,11 @@ pub(super) fn unusable_manifests() -> Vec<Row> {
             "2 sources want it: a.yaml:1 and b.yaml:7; the first of them applies it",
         ),
         unusable(
+            ManifestFault::HadByOther { object: config(), owner: "ops".into() },
+            json!({"cause": "OwnedBySource", "object": config_json(), "holder": "ops"}),
+            "ConfigMap shop/env is not applied: source ops has it",
+        ),
+        unusable(
             cycle(0),
             json!({"cause": "DependencyCycle", "objects": [config_json()]}),
             "dependency cycle: ConfigMap shop/env → ConfigMap shop/env",
