@@ -81,7 +81,7 @@ pub(crate) use deletion::prune_cause::{
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, lossy_kind};
 pub(crate) use deletion::recreation_guard::RecreationBlocker;
-pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, unserved_kind_reason};
+pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
 };
@@ -128,6 +128,7 @@ pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceR
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
+pub(crate) use facts::watch_fault::WatchFault;
 pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;

@@ -27,7 +27,7 @@ impl fmt::Display for UnlistedCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchKind => f.write_str("the server has no such kind"),
-            Self::Message(message) => f.write_str(message),
+            Self::Unwatched(fault) => write!(f, "{fault}"),
         }
     }
 }

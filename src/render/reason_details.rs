@@ -13,7 +13,7 @@ use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
     IncompleteCause, ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject,
     PeerInterest, PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause,
-    RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement, SurplusFate,
+    RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement, SurplusFate, WatchFault,
     WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
@@ -216,9 +216,11 @@ impl ReasonDetails {
     fn add(&mut self, reason: &Reason) {
         match reason {
             Reason::Syncing(kind) => self.kind = Some(kind.to_string()),
-            Reason::Unobservable(kind, why, class) => {
-                (self.kind, self.message) = (Some(kind.to_string()), bound_message(why));
-                self.error_class = Some(class.label().to_owned());
+            Reason::Unobservable(kind, fault, class) => {
+                (self.kind, self.error_class) = (Some(kind.to_string()), Some(class.label().to_owned()));
+                if let WatchFault::Message(message) = fault {
+                    self.message = bound_message(message);
+                }
             }
             Reason::Inventory(name) => self.config_map = Some(name.to_string()),
             Reason::Unserved(gvk, served) => {

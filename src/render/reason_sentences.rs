@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, PauseSubject, Reason,
-    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite,
+    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WatchFault,
+    WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -14,7 +15,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Unobservable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Unobservable(kind, fault, _) => write!(f, "{kind} cannot be watched: {fault}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;
@@ -72,6 +73,19 @@ fn seconds(time: Duration) -> String {
         format!("{} ms", time.as_millis())
     } else {
         format!("{} s", time.as_secs())
+    }
+}
+
+impl fmt::Display for WatchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Message(message) => message,
+            Self::Unlisted => "the server does not list this kind now",
+            Self::GroupUnavailable => "the server of its API group does not answer",
+            Self::OutsideNamespaces => {
+                "its source does not watch its namespace: `allow.namespaces` does not name it"
+            }
+        })
     }
 }
 

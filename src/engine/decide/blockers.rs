@@ -47,8 +47,8 @@ impl Engine {
         match self.listing_state(id) {
             Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
-            Some(KindState::Unobservable(why, class)) => {
-                Some(Reason::Unobservable(kind, why.clone(), *class))
+            Some(KindState::Unobservable(fault, class)) => {
+                Some(Reason::Unobservable(kind, fault.clone(), *class))
             }
         }
     }

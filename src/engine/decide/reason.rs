@@ -9,7 +9,9 @@ use crate::engine::decide::reason_payload::{
     SourceDoubt,
 };
 use crate::engine::decide::refusal_cause::RefusalCause;
-use crate::engine::{BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
+use crate::engine::{
+    BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusFate, WatchFault,
+};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. `render` has the sentence of each.
@@ -18,7 +20,7 @@ pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Unobservable(GroupKind, Arc<str>, ErrorClass),
+    Unobservable(GroupKind, WatchFault, ErrorClass),
     /// The inventory does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -181,6 +183,7 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Unobservable(_, fault, _) => fault.code(),
             Self::Unusable(fault) => fault.code(),
             Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),

@@ -88,6 +88,9 @@ codes! {
 codes! {
     /// The code of the cause that is inside a reason.
     CauseCode {
+        KindUndiscovered => "Discovery does not name the kind now.",
+        GroupUnavailable => "The server of the API group does not answer.",
+        NamespaceNotWatched => "The source does not watch the namespace of the object.",
         NotFound => "The other object is not there yet.",
         NotNamed => "No source names the other object.",
         BeingDeleted => "The other object is being deleted.",

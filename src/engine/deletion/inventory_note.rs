@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::WatchFault;
 use crate::object::GroupKind;
 
 /// A note about the inventory of a source.
@@ -30,8 +31,8 @@ pub(crate) struct UnlistedReason {
 pub(crate) enum UnlistedCause {
     /// No server of the cluster has it.
     NoSuchKind,
-    /// Its list or its watch fails, as these words say.
-    Message(Arc<str>),
+    /// It cannot be watched.
+    Unwatched(WatchFault),
 }
 
 /// The remedy for a kind that cannot be listed.

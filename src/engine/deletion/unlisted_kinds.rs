@@ -2,17 +2,13 @@
 //! same holds for a kind that the server did not list when charts were rendered.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::engine::deletion::inventory_note::{ForgottenKind, UnlistedCause, UnlistedReason, UnlistedRemedy};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
-use crate::engine::{PrunePolicy, SourceState};
+use crate::engine::{PrunePolicy, SourceState, WatchFault};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
-
-/// The reason for a kind whose API group is another server's that is down.
-pub(crate) const GROUP_UNAVAILABLE_REASON: &str = "the server of its API group does not answer";
 
 impl Engine {
     /// Names the namespace of the inventories, for commands that people type.
@@ -46,17 +42,17 @@ impl Engine {
             return None;
         }
         let kind = self.unlisted_kind(source)?;
-        let message = |why: &Arc<str>| UnlistedCause::Message(why.clone());
+        let unwatched = |fault: &WatchFault| UnlistedCause::Unwatched(fault.clone());
         let (cause, remedy) = match (self.is_unserved(&kind), self.kind_state(source, &kind)) {
-            (_, Some(KindState::Unobservable(why, ErrorClass::Forbidden))) => {
-                (message(why), UnlistedRemedy::Allow)
+            (_, Some(KindState::Unobservable(fault, ErrorClass::Forbidden))) => {
+                (unwatched(fault), UnlistedRemedy::Allow)
             }
-            (_, Some(KindState::Unobservable(why, _))) if **why == *GROUP_UNAVAILABLE_REASON => {
-                (message(why), UnlistedRemedy::RepairGroup)
+            (_, Some(KindState::Unobservable(fault @ WatchFault::GroupUnavailable, _))) => {
+                (unwatched(fault), UnlistedRemedy::RepairGroup)
             }
             (true, _) => (UnlistedCause::NoSuchKind, self.missing_kind_remedy(state, &kind)?),
-            (false, Some(KindState::Unobservable(why, class))) if *class != ErrorClass::Transient => {
-                (message(why), self.missing_kind_remedy(state, &kind)?)
+            (false, Some(KindState::Unobservable(fault, class))) if *class != ErrorClass::Transient => {
+                (unwatched(fault), self.missing_kind_remedy(state, &kind)?)
             }
             // It passes by itself.
             (false, _) => return None,

@@ -38,3 +38,4 @@ pub(super) mod tool_vocabulary;
 pub(super) mod update_strategy;
 pub(super) mod volume_claim_retention;
 pub(super) mod wakes;
+pub(super) mod watch_fault;

@@ -1,6 +1,7 @@
 //! The code, the values and the sentence of each reason, and of each cause inside one.
 
 mod failure_rows;
+mod kind_rows;
 mod order_rows;
 mod prune_rows;
 mod refusal_rows;
@@ -18,7 +19,7 @@ use crate::engine::{
     StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
-use crate::object::{ErrorClass, GroupKind};
+use crate::object::GroupKind;
 
 /// A reason, its code, its values and its sentence.
 type Row = (Reason, &'static str, Value, &'static str);
@@ -60,60 +61,6 @@ fn wait() -> StepWait {
 
 fn rejected(outcome: RejectionOutcome) -> Reason {
     Reason::Rejected(RejectedContent { cause: x(), outcome })
-}
-
-fn kinds_and_records() -> Vec<Row> {
-    vec![
-        (
-            Reason::Syncing(kind()),
-            "WaitingForFirstList",
-            json!({"kind": "Deployment.apps"}),
-            "waiting for the first list of Deployment.apps",
-        ),
-        (
-            Reason::Unobservable(kind(), x(), ErrorClass::Forbidden),
-            "WatchFailed",
-            json!({"kind": "Deployment.apps", "errorClass": "forbidden", "message": "x"}),
-            "Deployment.apps cannot be watched: x",
-        ),
-        (
-            Reason::Inventory("shop".into()),
-            "WaitingForInventory",
-            json!({"configMap": "shop"}),
-            "the inventory ConfigMap shop is being written",
-        ),
-        (
-            Reason::Unserved(gvk(), ["v2".to_owned()].into()),
-            "KindNotServed",
-            json!({"kind": "Deployment.apps", "version": "v1", "servedVersions": ["v2"]}),
-            "the server has no kind apps/v1 Deployment (it has v2)",
-        ),
-        (
-            Reason::UnknownKind(gvk()),
-            "KindUnknown",
-            json!({"kind": "Deployment.apps", "version": "v1"}),
-            "the API server cannot say now whether it serves apps/v1 Deployment",
-        ),
-        (Reason::RecordUnreadable(x()), "RecordUnreadable", json!({"message": "x"}), "x"),
-        (
-            Reason::ReadingRevision("1a2b".into()),
-            "ReadingRevision",
-            json!({"revision": "1a2b"}),
-            "reading its content from revision 1a2b",
-        ),
-        (
-            Reason::KeyUnavailable(x()),
-            "KeyUnavailable",
-            json!({"message": "x"}),
-            "the recorded hashes of Secrets are sealed, and the key is not available: x",
-        ),
-        (
-            Reason::Reading(config()),
-            "ReadingObject",
-            json!({"object": config_json()}),
-            "reading ConfigMap shop/env, whose data its pods use",
-        ),
-    ]
 }
 
 fn sources() -> Vec<Row> {
@@ -500,7 +447,8 @@ fn writes() -> Vec<Row> {
 
 fn rows() -> Vec<Row> {
     [
-        kinds_and_records(),
+        kind_rows::kinds_and_records(),
+        kind_rows::watches(),
         sources(),
         dependencies(),
         budgets(),
