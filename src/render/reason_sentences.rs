@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{
     ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, PauseSubject, Reason,
-    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WatchFault,
-    WithheldWrite,
+    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WatchFault, WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
