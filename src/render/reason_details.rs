@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
+use super::reason_sentences::writers_text;
 use super::rollout_sentences::holdings_text;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
@@ -261,8 +262,8 @@ impl ReasonDetails {
             }
             Reason::Retrying(cause, after) => self.add_retry(cause, *after),
             Reason::Fight(cause, after) => {
-                if let FightCause::Changes(who) = cause {
-                    self.holder = bound_message(who);
+                if let FightCause::Changes(writers) = cause {
+                    self.holder = bound_message(&writers_text(writers));
                 }
                 self.retry_after_seconds = Some(full_seconds(*after));
             }

@@ -2,6 +2,7 @@
 //! status, on the page, in Events, in the log and in JSON.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::{
@@ -91,7 +92,8 @@ impl fmt::Display for WatchFault {
 impl fmt::Display for FightCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changes(who) => {
+            Self::Changes(writers) => {
+                let who = writers_text(writers);
                 write!(f, "{who} keeps changing the same fields: stop it, or leave these fields to it")
             }
             Self::Deletions => f.write_str(
@@ -99,6 +101,11 @@ impl fmt::Display for FightCause {
             ),
         }
     }
+}
+
+/// Returns the names of field managers, as a list.
+pub(super) fn writers_text(writers: &[Arc<str>]) -> String {
+    if writers.is_empty() { "somebody".to_owned() } else { writers.join(", ") }
 }
 
 /// As the end of `needs ConfigMap shop/env, which …`.

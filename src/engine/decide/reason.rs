@@ -203,8 +203,8 @@ impl Reason {
 /// The way in which somebody undoes each repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FightCause {
-    /// These writers change the same fields.
-    Changes(Arc<str>),
+    /// These field managers change the same fields; none where they are not known.
+    Changes(Arc<[Arc<str>]>),
     /// Somebody deletes the object each time it is made.
     Deletions,
 }

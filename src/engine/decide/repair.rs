@@ -170,13 +170,9 @@ pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: I
     (!left.is_zero()).then(|| Reason::Fight(cause(), left))
 }
 
-pub(super) fn other_writers(input: &DecisionInput<'_>) -> Arc<str> {
-    let Observation::Seen(live) = input.observation else { return "somebody".into() };
-    let names: Vec<&str> = live
-        .other_managers
-        .iter()
-        .filter(|m| m.subresource.is_empty())
-        .map(|manager| &*manager.name)
-        .collect();
-    if names.is_empty() { "somebody".into() } else { names.join(", ").into() }
+/// Returns the field managers that wrote the object beside us.
+fn other_writers(input: &DecisionInput<'_>) -> Arc<[Arc<str>]> {
+    let Observation::Seen(live) = input.observation else { return [].into() };
+    let writers = live.other_managers.iter().filter(|manager| manager.subresource.is_empty());
+    writers.map(|manager| manager.name.clone()).collect()
 }

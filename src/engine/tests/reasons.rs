@@ -107,7 +107,7 @@ fn what_is_being_read_or_tried_again_waits() {
         (Reason::Retrying(failed(), SECOND), "x; retry in 1 s"),
         (Reason::Retrying(failed(), SECOND * 90), "x; retry in 90 s"),
         (
-            fight(FightCause::Changes("kubectl".into())),
+            fight(FightCause::Changes(["kubectl".into()].into())),
             "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 500 ms",
         ),
         (

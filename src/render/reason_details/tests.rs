@@ -430,7 +430,7 @@ fn writes() -> Vec<Row> {
              are not over take 800 of 900 kB; retry in 5 s",
         ),
         (
-            Reason::Fight(FightCause::Changes("kubectl".into()), Duration::from_secs(5)),
+            Reason::Fight(FightCause::Changes(["kubectl".into()].into()), Duration::from_secs(5)),
             "CompetingWriter",
             json!({"cause": "FieldsChanged", "holder": "kubectl", "retryAfterSeconds": 5}),
             "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 5 s",
