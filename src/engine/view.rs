@@ -32,7 +32,7 @@ impl Engine {
 
 /// Sources, objects and kinds.
 impl<'a> View<'a> {
-    /// Returns the objects that a source wants and that another account has, each with its manifest.
+    /// Returns the manifests of a source whose objects another account has, each with its object.
     pub(crate) fn contested_manifests(
         self,
         source: SourceId,

@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Returns the objects that a source wants and that another account has, each with its manifest.
+    /// Returns the manifests of a source whose objects another account has, each with its object.
     pub(in crate::engine) fn contested_manifests(
         &self,
         source: SourceId,

@@ -117,8 +117,8 @@ pub(super) fn is_still_ours(input: &DecisionInput<'_>, live: &LiveObject) -> boo
     }
 }
 
-/// The other source of this process that an object is decided on for, as seen from one that wants or
-/// has it.
+/// The other source of this process that an object is decided on for, as seen from one that wants
+/// or has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PriorSource {
     /// It has the object, which several sources want at these places.

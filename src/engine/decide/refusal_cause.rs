@@ -17,8 +17,8 @@ pub(crate) enum RefusalCause {
     Kept(Box<RefusalCause>, RecreationBlocker),
     /// Our entry in `managedFields` owns the release annotation, and the object has none.
     AnnotationStripped,
-    /// Our entry owns the label of the inventory, and the object has none, or another. No watch shows
-    /// it, and nothing would ever prune it.
+    /// Our entry owns the label of the inventory, and the object has none, or another. No watch
+    /// shows it, and nothing would ever prune it.
     LabelStripped,
 }
 

@@ -1,5 +1,5 @@
-//! The notes about the inventory of a source, which a person should know. `render` has the sentence of
-//! each.
+//! The notes about the inventory of a source, which a person should know. `render` has the sentence
+//! of each.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The faults of manifests that cannot be used, with the values that each is about. `render` has the
-//! sentence of each.
+//! The faults of manifests that cannot be used, with the values that each is about. `render` has
+//! the sentence of each.
 
 use std::sync::Arc;
 

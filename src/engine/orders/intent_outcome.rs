@@ -1,5 +1,5 @@
-//! The outcomes of pauses and holds, with the values that each is about. `render` has the sentence of
-//! each, and that sentence is what the inventory records.
+//! The outcomes of pauses and holds, with the values that each is about. `render` has the sentence
+//! of each, and that sentence is what the inventory records.
 
 use std::sync::Arc;
 
