@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::orders::intents::HoldIntent;
 use crate::object::ObjectId;
 
 /// The outcome of a pause or a hold.
@@ -28,9 +27,9 @@ pub(crate) enum IntentOutcome {
 }
 
 impl IntentOutcome {
-    /// Returns the outcome of a hold of an object.
-    pub(in crate::engine) fn of_hold(id: &ObjectId, hold: &HoldIntent) -> Self {
-        match hold.until {
+    /// Returns the outcome of a hold of an object. It has no end where that cannot be read.
+    pub(in crate::engine) fn of_hold(id: &ObjectId, until: Option<Timestamp>) -> Self {
+        match until {
             Some(until) => Self::Held(id.clone(), until),
             None => Self::EndUnreadable(id.clone()),
         }

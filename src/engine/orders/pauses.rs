@@ -266,10 +266,8 @@ impl Engine {
                 |outcome: IntentOutcome| if is_denied { IntentOutcome::Denied(id.clone()) } else { outcome };
             let paused =
                 intents.paused.map(|paused| (paused.token, outcome(IntentOutcome::Paused(id.clone()))));
-            let held = intents.hold.map(|hold| {
-                let held = outcome(IntentOutcome::of_hold(&id, &hold));
-                (hold.token, held)
-            });
+            let held =
+                intents.hold.map(|hold| (hold.token, outcome(IntentOutcome::of_hold(&id, hold.until))));
             for (token, outcome) in paused.into_iter().chain(held) {
                 if capacity[source] > 0 && !self.is_answered(&token) {
                     capacity[source] -= 1;
