@@ -15,7 +15,7 @@ use super::{CommandError, ExitStatus, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, RunMode};
-use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, data_loss_reason};
+use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, lossy_kind};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyLine, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, shorten_text};
@@ -160,7 +160,7 @@ async fn confirm_deletions(
         return Ok(nothing);
     };
     let pending = daemon::pending_prunes(&inventory);
-    let pending: Vec<_> = pending.iter().filter(|pending| data_loss_reason(&pending.id).is_none()).collect();
+    let pending: Vec<_> = pending.iter().filter(|pending| lossy_kind(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };
     let is_same = pending.iter().all(|pending| pending.reason == first.reason);
     let name = |pending: &&PendingPrune| match ObjectArgument::of(&pending.id) {

@@ -22,7 +22,7 @@ use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of}
 use crate::daemon::{self, PendingPrune, UnreadableRecords};
 use crate::engine::{
     LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode, Rejection,
-    RejectionAction, RolloutLedger, RolloutOverlayState, WorkloadPhase,
+    RejectionAction, RolloutLedger, RolloutOverlayState, WatchFault, WorkloadPhase,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -201,7 +201,7 @@ async fn members(session: &ClusterSession, records: &mut [SourceRecord]) -> Vec<
             },
             // Nothing of it is there.
             KindLookup::Unserved { .. } => continue,
-            KindLookup::Unknown => "the server of its API group does not answer".to_owned(),
+            KindLookup::Unknown => WatchFault::GroupUnavailable.to_string(),
         };
         for source in records.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
             source.unread = Some(format!("{kind} cannot be listed: {why}"));

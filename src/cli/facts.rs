@@ -277,10 +277,11 @@ pub(super) fn without_ended_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet
 
 /// Returns the holder of a claim. A process that was killed could not say that it ended.
 pub(super) fn holder_words(ledger: &RolloutLedger, claim: &RolloutClaim) -> String {
-    let words = ledger.holder_words(claim);
+    let mut holder = ledger.holder_of(claim);
     let is_gone = RolloutLedger::holder_process(claim)
         .is_some_and(|(number, mark)| mark == daemon::process_mark() && !is_process_there(number));
-    if is_gone && !claim.holder_exited { format!("{words}, which has ended") } else { words }
+    holder.has_ended |= is_gone;
+    holder.to_string()
 }
 
 /// Returns whether there is a process of this number.

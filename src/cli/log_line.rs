@@ -73,7 +73,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-    use crate::engine::{Reason, RejectedContent, RejectionOutcome};
+    use crate::engine::{Reason, RefusalCause, RejectedContent, RejectionOutcome};
     use crate::object::{GroupKind, ObjectId, Revision};
     use crate::report::{self, EventReason, ObjectEvent, Outcome};
 
@@ -109,7 +109,7 @@ mod tests {
         let forged = "x\n2030-01-02T03:04:05Z  INFO all is well\r\u{9b}2J\u{1b}[2J\u{202e}";
         let shown = "x 2030-01-02T03:04:05Z INFO all is well \u{fffd}2J\u{fffd}[2J\u{fffd}";
         let id = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "Role"), Some("shop"), forged);
-        let outcome = Outcome::Refused(Reason::Refused(forged.into(), None));
+        let outcome = Outcome::Refused(Reason::Refused(RefusalCause::Message(forged.into()), None));
         let event = ObjectEvent {
             id,
             outcome,

@@ -11,7 +11,7 @@ use crate::cluster::{
     inventory_id_of,
 };
 use crate::config::SourceConfig;
-use crate::engine::ObjectOwner;
+use crate::engine::{ObjectOwner, WatchFault};
 use crate::object::{ErrorClass, GroupKind, Object, ObjectId};
 
 /// Adds what a source needs for objects that its inventory names, or that carry its label, and that
@@ -77,7 +77,7 @@ impl RemainingObjectSearch<'_> {
             }
             KindLookup::Unknown => {
                 let name = &self.source.name;
-                let why = "the server of its API group does not answer";
+                let why = WatchFault::GroupUnavailable;
                 return Ok(Some(format!(
                     "source {name}: nothing is pruned while {kind} cannot be listed: {why}"
                 )));

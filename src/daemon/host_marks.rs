@@ -12,7 +12,7 @@ const PROCESS_NAMESPACE_LINK: &str = "/proc/self/ns/pid";
 const MARK_CHARS: usize = 12;
 
 /// Returns a name for this process that no other one has, on this host or another.
-/// [`crate::engine::RolloutLedger::holder_words`] reads it.
+/// [`crate::engine::RolloutLedger::holder_of`] reads it.
 pub(super) fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let random = super::random_fraction().to_bits() >> 16;

@@ -16,8 +16,8 @@ use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
     Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
-    Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, View, parse_rejections,
-    rejections_seal_status, rejections_text,
+    Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, UnlistedReason, UnwatchedNamespaces, View,
+    parse_rejections, rejections_seal_status, rejections_text,
 };
 use crate::object::{GroupKind, ObjectId, Revision, annotations};
 use crate::report::StatusSummary;
@@ -456,9 +456,9 @@ pub(super) struct InventoryStore {
     /// The newest version that its watch has shown.
     pub(super) seen: ResourceVersion,
     /// The reason for which nothing is pruned, as last logged.
-    pub(super) unlisted_reason: Option<String>,
-    /// The kinds that nobody lists, as last logged.
-    pub(super) unwatched: Option<String>,
+    pub(super) unlisted_reason: Option<UnlistedReason>,
+    /// The namespaces that are not watched, as last logged.
+    pub(super) unwatched: Option<UnwatchedNamespaces>,
     /// The reason for the last failed read or write.
     pub(super) last_error: Option<String>,
     /// Indicates whether what has its name is no inventory of ours.

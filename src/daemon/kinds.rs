@@ -15,8 +15,7 @@ use crate::cluster::{
     KindTable, ServedKind,
 };
 use crate::engine::{
-    Engine, GROUP_UNAVAILABLE_REASON, InformerGroupId, Input, KindAvailability, KindState, LiveObject,
-    WatchScope,
+    Engine, InformerGroupId, Input, KindAvailability, KindState, LiveObject, WatchFault, WatchScope,
 };
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
@@ -27,9 +26,6 @@ const FIRST_DISCOVERY_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
 const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
-
-/// The reason for a kind that discovery does not name.
-pub(super) const UNLISTED_REASON: &str = "the server does not list this kind now";
 
 /// Kinds, informers and autoscalers.
 pub(super) struct KindWatches {
@@ -339,7 +335,7 @@ impl KindWatches {
                 .all
                 .get(number)
                 .is_some_and(|informer_group| informer_group.is_listing(&kind));
-            let unobservable = |why: &str| KindState::Unobservable(why.into(), ErrorClass::Source);
+            let unobservable = |fault: WatchFault| KindState::Unobservable(fault, ErrorClass::Source);
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 // Another source may have found that out.
@@ -352,11 +348,11 @@ impl KindWatches {
                 KindLookup::Unserved { .. } => {
                     self.missing.add(&kind, Instant::now());
                     let listing = WatchScope::cluster_wide(number, &kind);
-                    set_state(engine, listing, unobservable(UNLISTED_REASON));
+                    set_state(engine, listing, unobservable(WatchFault::Unlisted));
                 }
                 KindLookup::Unknown => {
                     let listing = WatchScope::cluster_wide(number, &kind);
-                    set_state(engine, listing, unobservable(GROUP_UNAVAILABLE_REASON));
+                    set_state(engine, listing, unobservable(WatchFault::GroupUnavailable));
                 }
             }
         }
@@ -474,7 +470,7 @@ impl KindWatches {
                 // Its earlier view is old at worst, and every write carries the version that it was
                 // decided on.
                 if !engine.view().is_listed(&event.listing) {
-                    let state = KindState::Unobservable(error.reason().into(), error.class());
+                    let state = KindState::Unobservable(error.reason().as_str().into(), error.class());
                     set_state(engine, event.listing, state);
                 }
             }

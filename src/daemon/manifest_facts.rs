@@ -129,7 +129,7 @@ impl ReadSettings {
                         id: invalid.id,
                         gvk: invalid.gvk,
                         origin: invalid.origin,
-                        reason: invalid.reason.into(),
+                        reason: invalid.reason.as_str().into(),
                     })),
                 }
             }

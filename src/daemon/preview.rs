@@ -463,7 +463,7 @@ impl PreviewRun {
                         listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
                     };
                     for listing in self.list_scopes(&kind).into_iter().filter(is_of) {
-                        let state = KindState::Unobservable(error.reason().into(), error.class());
+                        let state = KindState::Unobservable(error.reason().as_str().into(), error.class());
                         self.set_informer_state(listing, state);
                     }
                     continue;

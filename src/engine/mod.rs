@@ -41,23 +41,26 @@ pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
-pub(crate) use decide::decide::kept_refusal_text;
 pub use decide::decision::Precondition;
 pub(crate) use decide::decision::ReplicaOwner;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
-pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
-pub(crate) use decide::ownership::{PriorSource, apply_set_description};
+pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
+pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent,
     RejectionOutcome, RetryCause, SourceDoubt, WithheldWrite,
 };
+pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+pub(crate) use deletion::inventory_note::{
+    ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
+};
 pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
@@ -71,13 +74,14 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::prune_cause::{
-    ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause, RootDoubt, RootRelation,
-    WithheldCause,
+    ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest, PruneCause, RootDoubt,
+    RootRelation, WithheldCause,
 };
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
-pub(crate) use deletion::unlisted_kinds::{GROUP_UNAVAILABLE_REASON, explain_unserved_kind};
+pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, lossy_kind};
+pub(crate) use deletion::recreation_guard::RecreationBlocker;
+pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
 };
@@ -107,6 +111,7 @@ pub(crate) use facts::kinds::{KindAvailability, KindState};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, Uid, WorkloadPhase};
+pub(crate) use facts::manifest_fault::{ManifestFault, ManifestPlaces};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
@@ -119,14 +124,16 @@ pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, 
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
-pub(crate) use facts::sources::{FinishedJob, Inventory, SourceReading, SourceState};
+pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceReading, SourceState};
 pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
+pub(crate) use facts::watch_fault::WatchFault;
 pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 #[cfg(test)]
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
+pub(crate) use orders::intent_outcome::IntentOutcome;
 pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
@@ -151,6 +158,7 @@ pub(crate) use rollout::budget::{
 };
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
+pub(crate) use rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

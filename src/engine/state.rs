@@ -23,7 +23,7 @@ use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ConfigDataState, ReadState};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::trace::TraceRecorder;
-use crate::engine::{Budget, DesiredState, LiveObject, ReplacementContent};
+use crate::engine::{Budget, DesiredState, IncompleteCause, LiveObject, ReplacementContent};
 use crate::object::{Gvk, ObjectId};
 
 /// Indicates whether the objects that come first must be there.
@@ -168,10 +168,10 @@ impl Engine {
             }
             changed.extend(state.manifests.replace(&file, facts));
         }
-        let incomplete_reason =
-            state.manifests.first_unreadable_file().map(|file| format!("{file} is not understood").into());
-        let before =
-            std::mem::replace(&mut state.incomplete_reason, reading.incomplete_reason.or(incomplete_reason));
+        let unreadable =
+            state.manifests.first_unreadable_file().cloned().map(IncompleteCause::UnreadableFile);
+        let incomplete_reason = reading.incomplete_reason.map(IncompleteCause::Message).or(unreadable);
+        let before = std::mem::replace(&mut state.incomplete_reason, incomplete_reason);
         (state.refused, state.warnings) = (reading.refused, reading.warnings);
         state.rendered_kinds = reading.rendered_kinds;
         let is_by_roots = !state.manifests.has_unreadable_plain_file();
@@ -228,7 +228,7 @@ impl Engine {
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
     pub(super) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
-        self.sources[source].incomplete_reason = Some(why);
+        self.sources[source].incomplete_reason = Some(IncompleteCause::Message(why));
         self.sources[source].unrendered = Arc::default();
         self.sources[source].prunes.mark_stale();
     }

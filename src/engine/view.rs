@@ -15,7 +15,7 @@ use crate::engine::{
     Authorship, HashCiphers, LiveObject, ObjectEntry, PriorSource, Reason, RefusedManifest, SourceId,
     SourceState, WatchScope,
 };
-use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// A read-only view of an engine.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +32,12 @@ impl Engine {
 
 /// Sources, objects and kinds.
 impl<'a> View<'a> {
-    /// Returns the objects that a source wants and that another account has, each with its finding.
-    pub(crate) fn contested_findings(
+    /// Returns the manifests of a source whose objects another account has, each with its object.
+    pub(crate) fn contested_manifests(
         self,
         source: SourceId,
-    ) -> impl Iterator<Item = (&'a ObjectId, Diagnostic)> {
-        self.engine.contested_findings(source)
+    ) -> impl Iterator<Item = (&'a ObjectId, RefusedManifest)> {
+        self.engine.contested_manifests(source)
     }
 
     /// Returns how many objects may not be written.

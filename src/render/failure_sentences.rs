@@ -12,7 +12,8 @@ impl fmt::Display for RolloutFailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pods(failure) => write!(f, "{failure}"),
-            Self::Status(message) | Self::RecreationRefused(message) => f.write_str(message),
+            Self::Status(message) => f.write_str(message),
+            Self::RecreationRefused(cause) => write!(f, "{cause}"),
             Self::Stalled(stalled) => write!(f, "{stalled}"),
             Self::WorkloadMissing(time) => write!(
                 f,

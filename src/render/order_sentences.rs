@@ -1,8 +1,10 @@
-//! The sentences of what came of orders. The inventory records them.
+//! The sentences of what came of orders, pauses and holds. The inventory records them.
 
 use std::fmt;
 
-use crate::engine::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit};
+use crate::engine::{
+    AnsweredOrder, IntentOutcome, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
+};
 use crate::object::count_text;
 
 impl fmt::Display for AnsweredOrder {
@@ -38,6 +40,20 @@ impl fmt::Display for OrderOutcome {
                 }
             }
             Self::NothingDone(obstacle) => write!(f, "{obstacle}"),
+        }
+    }
+}
+
+impl fmt::Display for IntentOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused(id) => write!(f, "paused: {id}"),
+            Self::SourcePaused(name) => write!(f, "paused: source {name}"),
+            Self::Held(id, until) => write!(f, "held: {id} until {until}"),
+            Self::EndUnreadable(id) => write!(f, "not held: {id}: until when cannot be read"),
+            Self::Denied(id) => write!(f, "not in effect: {id}: optOut of its source is denied"),
+            Self::Resumed(subject) => write!(f, "resumed: {subject}"),
+            Self::Released(subject) => write!(f, "released: {subject}"),
         }
     }
 }

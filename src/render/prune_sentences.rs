@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::engine::{
-    CONFIG_KEY_SECRET_NAME, ChangeMilestone, DisallowedObject, MoveDoubt, PeerInterest, PruneCause,
-    RootDoubt, RootRelation, WithheldCause,
+    CONFIG_KEY_SECRET_NAME, ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest,
+    PruneCause, RootDoubt, RootRelation, WithheldCause,
 };
 
 impl fmt::Display for PruneCause {
@@ -72,6 +72,20 @@ impl fmt::Display for PruneCause {
             }
             Self::Undecided => f.write_str("whether it may be pruned is not decided yet"),
         }
+    }
+}
+
+/// As a noun: "a Namespace".
+impl fmt::Display for LossyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SystemObject => "an object in kube-system",
+            Self::Namespace => "a Namespace",
+            Self::Definition => "a CustomResourceDefinition",
+            Self::VolumeClaim => "a PersistentVolumeClaim",
+            Self::Volume => "a PersistentVolume",
+            Self::StatefulSet => "a StatefulSet",
+        })
     }
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ObjectRef;
+use super::reason_sentences::writers_text;
+use super::rollout_sentences::holdings_text;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject, PeerInterest, PruneCause, Reason, ReasonCode,
-    RejectedUnit, RetryCause, RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement,
-    SurplusFate, WithheldCause,
+    IncompleteCause, ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject,
+    PeerInterest, PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause,
+    RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement, SurplusFate, WatchFault,
+    WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
 
@@ -193,9 +196,8 @@ impl ReasonDetails {
                 self.pod_reason = bound_message(&failure.reason);
                 (self.restarts, self.message) = (failure.restarts, bound_message(&failure.message));
             }
-            RolloutFailureCause::Status(message) | RolloutFailureCause::RecreationRefused(message) => {
-                self.message = bound_message(message);
-            }
+            RolloutFailureCause::Status(message) => self.message = bound_message(message),
+            RolloutFailureCause::RecreationRefused(cause) => self.message = refusal_message(cause),
             RolloutFailureCause::Stalled(stalled) => {
                 self.period_seconds = Some(full_seconds(stalled.timeout));
                 match &stalled.state {
@@ -215,9 +217,11 @@ impl ReasonDetails {
     fn add(&mut self, reason: &Reason) {
         match reason {
             Reason::Syncing(kind) => self.kind = Some(kind.to_string()),
-            Reason::Unobservable(kind, why, class) => {
-                (self.kind, self.message) = (Some(kind.to_string()), bound_message(why));
-                self.error_class = Some(class.label().to_owned());
+            Reason::Unobservable(kind, fault, class) => {
+                (self.kind, self.error_class) = (Some(kind.to_string()), Some(class.label().to_owned()));
+                if let WatchFault::Message(message) = fault {
+                    self.message = bound_message(message);
+                }
             }
             Reason::Inventory(name) => self.config_map = Some(name.to_string()),
             Reason::Unserved(gvk, served) => {
@@ -248,8 +252,8 @@ impl ReasonDetails {
                 self.until = hold.until.map(|until| until.to_string());
                 self.message = bound_message(&hold.reason);
             }
-            Reason::Refused(why, after) => {
-                (self.message, self.retry_after_seconds) = (bound_message(why), after.map(full_seconds));
+            Reason::Refused(cause, after) => {
+                (self.message, self.retry_after_seconds) = (refusal_message(cause), after.map(full_seconds));
             }
             Reason::Owned(owner) => self.holder = bound_message(owner.name()),
             Reason::Oversized(unit) => {
@@ -258,17 +262,16 @@ impl ReasonDetails {
             }
             Reason::Retrying(cause, after) => self.add_retry(cause, *after),
             Reason::Fight(cause, after) => {
-                if let FightCause::Changes(who) = cause {
-                    self.holder = bound_message(who);
+                if let FightCause::Changes(writers) = cause {
+                    self.holder = bound_message(&writers_text(writers));
                 }
                 self.retry_after_seconds = Some(full_seconds(*after));
             }
             Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
-            Reason::RecordUnreadable(why)
-            | Reason::Unusable(why)
-            | Reason::KeyUnavailable(why)
-            | Reason::Incomplete(SourceDoubt::Incomplete(why)) => self.message = bound_message(why),
+            Reason::RecordUnreadable(why) | Reason::KeyUnavailable(why) => self.message = bound_message(why),
+            Reason::Incomplete(SourceDoubt::Incomplete(cause)) => self.add_incompleteness(cause),
             Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
+            Reason::Unusable(fault) => self.add_fault(fault),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
                 self.add_prune_cause(cause);
             }
@@ -335,6 +338,40 @@ impl ReasonDetails {
         }
     }
 
+    fn add_fault(&mut self, fault: &ManifestFault) {
+        match fault {
+            ManifestFault::Finding(message) => self.message = bound_message(message),
+            ManifestFault::UnreadableFile(file) => self.file = bound_message(file),
+            ManifestFault::UnrenderedFolder => {}
+            ManifestFault::Repeated(places) | ManifestFault::Outranked(places) => self.set_place(places),
+            ManifestFault::Contested(places, refused) => {
+                self.set_place(places);
+                self.message = refused.as_ref().and_then(refusal_message);
+            }
+            ManifestFault::HadByOther { object, owner } => {
+                (self.object, self.holder) = (Some(ObjectRef::of(object)), bound_message(owner));
+            }
+            ManifestFault::Cycle { first, .. } => {
+                self.objects = first.iter().map(ObjectRef::of).collect();
+            }
+            ManifestFault::LaterWave { after, theirs, .. } => {
+                (self.object, self.wave) = (Some(ObjectRef::of(after)), Some(*theirs));
+            }
+        }
+    }
+
+    fn add_incompleteness(&mut self, cause: &IncompleteCause) {
+        match cause {
+            IncompleteCause::Unread => {}
+            IncompleteCause::UnreadableFile(file) => self.file = bound_message(file),
+            IncompleteCause::Message(message) => self.message = bound_message(message),
+        }
+    }
+
+    fn set_place(&mut self, places: &ManifestPlaces) {
+        self.file = places.first.first().and_then(|origin| bound_message(&origin.file));
+    }
+
     fn add_retry(&mut self, cause: &RetryCause, after: Duration) {
         self.retry_after_seconds = Some(full_seconds(after));
         match cause {
@@ -391,9 +428,9 @@ impl ReasonDetails {
                 self.add_shortage(short);
                 (self.object, self.message) = (Some(ObjectRef::of(claimed)), bound_message(why));
             }
-            BudgetShortage::Shared(short, whose) => {
+            BudgetShortage::Shared(short, holdings) => {
                 self.add_shortage(short);
-                self.holder = bound_message(whose);
+                self.holder = bound_message(&holdings_text(holdings));
             }
             BudgetShortage::Recovering(seconds) => self.period_seconds = Some(*seconds),
         }
@@ -440,9 +477,8 @@ impl ReasonDetails {
                 self.add_violation(&object.violation);
             }
             PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
-            PruneCause::UncheckedSeals(why) | PruneCause::Incomplete(why) => {
-                self.message = bound_message(why);
-            }
+            PruneCause::Incomplete(cause) => self.add_incompleteness(cause),
+            PruneCause::UncheckedSeals(why) => self.message = bound_message(why),
             PruneCause::WithheldForNow(cause) | PruneCause::Withheld(cause) => self.add_withheld(cause),
             PruneCause::OtherLocation(location) => self.location = bound_message(location),
             PruneCause::BlastRadius { count, total } => {
@@ -510,7 +546,8 @@ impl ReasonDetails {
 fn dependency_message(state: &DependencyState) -> Option<String> {
     match state {
         DependencyState::Unhealthy(health) => bound_message(&health.to_string()),
-        DependencyState::Refused(why) | DependencyState::Unusable(why) => bound_message(why),
+        DependencyState::Refused(cause) => refusal_message(cause),
+        DependencyState::Unusable(fault) => bound_message(&fault.to_string()),
         DependencyState::Missing
         | DependencyState::Unnamed
         | DependencyState::Deleting
@@ -521,6 +558,11 @@ fn dependency_message(state: &DependencyState) -> Option<String> {
         | DependencyState::Contested
         | DependencyState::Paused => None,
     }
+}
+
+/// Returns the words of the API server about a refusal.
+fn refusal_message(cause: &RefusalCause) -> Option<String> {
+    cause.message().and_then(bound_message)
 }
 
 /// Returns as much of a text as is shown; none where it is empty.

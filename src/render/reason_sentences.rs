@@ -2,11 +2,12 @@
 //! status, on the page, in Events, in the log and in JSON.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::{
-    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, PauseSubject, Reason, ReconcilePolicy,
-    RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WithheldWrite, apply_set_description,
+    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, PauseSubject, Reason,
+    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WatchFault, WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -14,7 +15,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Unobservable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Unobservable(kind, fault, _) => write!(f, "{kind} cannot be watched: {fault}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;
@@ -43,9 +44,9 @@ impl fmt::Display for Reason {
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
             Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
-            Self::Refused(why, _)
-            | Self::RecordUnreadable(why)
-            | Self::Unusable(why) => f.write_str(why),
+            Self::Refused(cause, _) => write!(f, "{cause}"),
+            Self::RecordUnreadable(why) => f.write_str(why),
+            Self::Unusable(fault) => write!(f, "{fault}"),
             Self::Oversized(unit) => write!(f, "{unit}"),
             Self::Step(step) => write!(f, "{step}"),
             Self::Rejected(rejected) => write!(f, "{rejected}"),
@@ -75,10 +76,24 @@ fn seconds(time: Duration) -> String {
     }
 }
 
+impl fmt::Display for WatchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Message(message) => message,
+            Self::Unlisted => "the server does not list this kind now",
+            Self::GroupUnavailable => "the server of its API group does not answer",
+            Self::OutsideNamespaces => {
+                "its source does not watch its namespace: `allow.namespaces` does not name it"
+            }
+        })
+    }
+}
+
 impl fmt::Display for FightCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changes(who) => {
+            Self::Changes(writers) => {
+                let who = writers_text(writers);
                 write!(f, "{who} keeps changing the same fields: stop it, or leave these fields to it")
             }
             Self::Deletions => f.write_str(
@@ -86,6 +101,11 @@ impl fmt::Display for FightCause {
             ),
         }
     }
+}
+
+/// Returns the names of field managers, as a list.
+pub(super) fn writers_text(writers: &[Arc<str>]) -> String {
+    if writers.is_empty() { "somebody".to_owned() } else { writers.join(", ") }
 }
 
 /// As the end of `needs ConfigMap shop/env, which …`.
@@ -101,7 +121,7 @@ impl fmt::Display for DependencyState {
             Self::Soaking => f.write_str("is rolled out"),
             Self::RollingBack => f.write_str("is rolled back first"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
-            Self::Unusable(why) => write!(f, "cannot be used: {why}"),
+            Self::Unusable(fault) => write!(f, "cannot be used: {fault}"),
             Self::Contested => f.write_str("is wanted twice"),
             Self::Paused => f.write_str("is paused"),
         }
@@ -119,10 +139,20 @@ impl fmt::Display for Health {
     }
 }
 
+impl fmt::Display for IncompleteCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread => f.write_str("it has not been read yet"),
+            Self::UnreadableFile(file) => write!(f, "{file} is not understood"),
+            Self::Message(message) => f.write_str(message),
+        }
+    }
+}
+
 impl fmt::Display for SourceDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Incomplete(why) => f.write_str(why),
+            Self::Incomplete(cause) => write!(f, "{cause}"),
             Self::Unrendered(root) => write!(f, "{root}"),
         }
     }
@@ -135,7 +165,11 @@ impl fmt::Display for CurrentOwner {
             Self::FormerSource(name) => {
                 write!(f, "source {name}, which no longer wants it and keeps it, as adopt is `never` here")
             }
-            Self::ApplySet(set) => f.write_str(&apply_set_description(set)),
+            Self::ApplySet(set) => write!(
+                f,
+                "the ApplySet {set}: `kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}` finds its \
+                 parent"
+            ),
             Self::Tool(words) => f.write_str(words),
         }
     }

@@ -96,10 +96,15 @@ impl fmt::Display for RollbackObstacle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::RefusalCause;
     use crate::object::{GroupKind, ObjectId, Revision};
 
     fn id(kind: &str, name: &str) -> ObjectId {
         ObjectId::new(&GroupKind::parse(kind), Some("shop"), name)
+    }
+
+    fn denied() -> RefusalCause {
+        RefusalCause::Message("denied".into())
     }
 
     fn web() -> ObjectId {
@@ -127,7 +132,7 @@ mod tests {
         let (change, workload, why) = (FailedChange::Revision(revision()), web(), "it crashes".into());
         let release = FailedRelease { change, workload, restarted_for: None, why };
         check(
-            RejectionCause::NewerRefused(release, id("ConfigMap", "env"), "denied".into()),
+            RejectionCause::NewerRefused(release, id("ConfigMap", "env"), denied()),
             "revision r2 failed: Deployment shop/web: it crashes; nothing newer replaces it, as ConfigMap shop/env is \
              refused: denied",
         );
@@ -157,7 +162,7 @@ mod tests {
             "going back failed too: Deployment shop/web: it crashes",
         );
         check(
-            RollbackObstacle::Refused(web(), "denied".into()),
+            RollbackObstacle::Refused(web(), denied()),
             "going back failed too: Deployment shop/web: refused: denied",
         );
         check(

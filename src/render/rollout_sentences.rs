@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{
-    BudgetScope, BudgetShortage, CurrentStep, QueuedObject, StepRequirement, StepWait, SurplusFate,
-    SurplusPods,
+    BudgetHolding, BudgetScope, BudgetShortage, ClaimHolder, CurrentStep, HolderProcess, QueuedObject,
+    StepRequirement, StepWait, SurplusFate, SurplusPods,
 };
 use crate::object::{ObjectId, count_text, duration_text, verb_to_be};
 
@@ -52,13 +52,53 @@ impl fmt::Display for BudgetShortage {
             Self::Hidden(short, claimed, why) => {
                 write!(f, "{short}; it is not known whether {claimed} is still rolling out: {why}")
             }
-            Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
+            Self::Shared(short, holdings) => write!(f, "{short}; {}", holdings_text(holdings)),
             Self::Recovering(seconds) => write!(
                 f,
                 "the rollout ledger was recreated; other daemons have {seconds} s to write their claims again"
             ),
         }
     }
+}
+
+/// Returns the parts of the budget that others hold, as a list.
+pub(super) fn holdings_text(holdings: &[BudgetHolding]) -> String {
+    holdings.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// As a clause: "Deployment shop/api is claimed by source ops".
+impl fmt::Display for BudgetHolding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnreadableClaims(remedy) => f.write_str(remedy),
+            Self::Claim(id, holder) => write!(f, "{id} is claimed by {holder}"),
+            Self::UnavailablePods { workload, pods, source } => {
+                let (count, verb) = (count_text(*pods, "pod"), verb_to_be(*pods));
+                write!(f, "{count} of {workload} of {} {verb} unavailable", source_text(source.as_deref()))
+            }
+        }
+    }
+}
+
+/// As a noun: "source ops, process 12 on host, which has ended".
+impl fmt::Display for ClaimHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&source_text(self.source.as_deref()))?;
+        if let Some(process) = &self.process {
+            write!(f, ", {process}")?;
+        }
+        if self.has_ended { f.write_str(", which has ended") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for HolderProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.number, self.host)
+    }
+}
+
+fn source_text(name: Option<&str>) -> String {
+    name.map_or_else(|| "another source".to_owned(), |name| format!("source {name}"))
 }
 
 fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {

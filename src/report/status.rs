@@ -17,7 +17,7 @@ use crate::engine::{
     Authorship, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites, View,
 };
 use crate::object::{Diagnostic, ObjectId, Revision};
-use crate::render::CodedReason;
+use crate::render::{CodedReason, describe_contest};
 
 /// The version of the schema.
 pub(crate) const STATUS_VERSION: &str = "status.rhumb.dev/v1";
@@ -342,7 +342,7 @@ fn source(
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     let mut findings = source.diagnostics();
-    findings.extend(engine.contested_findings(number).map(|(_, found)| found));
+    findings.extend(engine.contested_manifests(number).map(|(_, manifest)| describe_contest(&manifest)));
     let is_well = incomplete.is_none() && !findings.iter().any(Diagnostic::is_error);
     SourceStatus {
         name: source.declared.name.to_string(),
@@ -370,8 +370,8 @@ fn source(
         findings: findings.len(),
         first_findings: first_findings(&findings),
         prune_waiting: waiting.count(),
-        unlisted: engine.unlisted_reason(number),
-        unwatched: engine.unwatched_namespaces(number),
+        unlisted: engine.unlisted_reason(number).map(|why| why.to_string()),
+        unwatched: engine.unwatched_namespaces(number).map(|namespaces| namespaces.to_string()),
     }
 }
 
@@ -401,7 +401,7 @@ fn rollout_status(engine: View<'_>, context: &StatusContext<'_>) -> RolloutStatu
         WorkloadRolloutStatus {
             object: ObjectRef::of(&load.id),
             source: load.source.map(|source| engine.source(source).declared.name.to_string()),
-            holder: engine.other_holder(&load.id),
+            holder: engine.other_holder(&load.id).map(|holder| holder.to_string()),
             replicas: numbers.replicas,
             // Right after it was scaled down, more than are asked for have the newest template.
             updated: numbers.updated.min(numbers.replicas),

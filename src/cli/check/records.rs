@@ -3,7 +3,7 @@
 use super::{CheckLevel, CheckReport, retry_when_throttled};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable};
 use crate::daemon::UnreadableRecords;
-use crate::engine::explain_unserved_kind;
+use crate::engine::unserved_kind_reason;
 
 /// Reports records of sources that cannot be read, and kinds in them that no server has, each with
 /// what mends it. The right to read them is asked about with all others.
@@ -27,5 +27,6 @@ fn find_unserved_kinds(
 ) -> Vec<String> {
     let is_unserved = |kind: &&_| matches!(kinds.preferred_kind(kind), KindLookup::Unserved { .. });
     let unserved = inventory.kinds.iter().filter(is_unserved);
-    unserved.map(|kind| explain_unserved_kind(namespace, source, &inventory.kinds, kind)).collect()
+    let reason = |kind| unserved_kind_reason(namespace, source, &inventory.kinds, kind);
+    unserved.map(|kind| format!("ConfigMap {namespace}/{source}: {}", reason(kind))).collect()
 }

@@ -8,13 +8,12 @@ use futures::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::super::inventory;
-use super::super::kinds::UNLISTED_REASON;
 use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
-    GROUP_UNAVAILABLE_REASON, HashCipherStatus, Input, Inventory, KindState, LiveObject, Order, OrderVerb,
-    PrunePolicy, Uid, WatchScope, parse_orders,
+    HashCipherStatus, Input, Inventory, KindState, LiveObject, Order, OrderVerb, PrunePolicy, Uid,
+    WatchFault, WatchScope, parse_orders,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
@@ -42,12 +41,11 @@ impl PreviewRun {
             match self.kinds.preferred_kind(group_kind) {
                 KindLookup::Served(kind) => drop(kinds.insert(group_kind.clone(), kind)),
                 KindLookup::Unserved { .. } => {
-                    let state = KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source);
+                    let state = KindState::Unobservable(WatchFault::Unlisted, ErrorClass::Source);
                     self.set_informer_state(self.cluster_scope(group_kind), state);
                 }
                 KindLookup::Unknown => {
-                    let why = GROUP_UNAVAILABLE_REASON.into();
-                    let state = KindState::Unobservable(why, ErrorClass::Source);
+                    let state = KindState::Unobservable(WatchFault::GroupUnavailable, ErrorClass::Source);
                     self.set_informer_state(self.cluster_scope(group_kind), state);
                 }
             }
@@ -152,7 +150,7 @@ impl PreviewRun {
             }
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                let state = KindState::Unobservable(error.reason().into(), error.class());
+                let state = KindState::Unobservable(error.reason().as_str().into(), error.class());
                 self.set_informer_state(listing.clone(), state);
             }
         }

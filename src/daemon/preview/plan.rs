@@ -13,8 +13,8 @@ use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault, DryRunAnswer};
 use crate::engine::{
     Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlanBasis,
-    PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, kept_refusal_text,
-    units, with_replace_hint,
+    PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, RefusalCause,
+    immutability_cause, units,
 };
 use crate::object::ObjectId;
 
@@ -51,6 +51,7 @@ impl PreviewRun {
                 .engine
                 .view()
                 .inventory_notes(self.source)
+                .map(|note| note.to_string())
                 .chain(self.notes.iter().cloned())
                 .collect(),
             diagnostics: source.diagnostics(),
@@ -60,9 +61,12 @@ impl PreviewRun {
     /// Returns the plan of one object, and its fields that are not compared.
     async fn plan_object(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
         let planned = match self.engine.view().prior_source(self.source, id) {
-            Some(PriorSource { why, is_wanted }) => {
-                let verdict = if is_wanted { PlannedAction::Refuse } else { PlannedAction::Unchanged };
-                PlannedObject { verdict, reason: Some(why.to_string()), ..self.plan_base(id)? }
+            Some(prior) => {
+                let verdict = match prior {
+                    PriorSource::Owner(_) => PlannedAction::Refuse,
+                    PriorSource::Wanting(_) => PlannedAction::Unchanged,
+                };
+                PlannedObject { verdict, reason: Some(prior.to_string()), ..self.plan_base(id)? }
             }
             None => self.plan_decision(id, decision).await?,
         };
@@ -191,19 +195,20 @@ impl PreviewRun {
         body: &Value,
     ) -> PlannedObject {
         let reason = error.reason();
-        let refuse = |base: PlannedObject, why: Arc<str>| {
+        let message: Arc<str> = reason.as_str().into();
+        let refuse = |base: PlannedObject, why: RefusalCause| {
             let refused = PlannedObject { verdict: PlannedAction::Refuse, ..base };
             with_cause(refused, &Reason::Refused(why, None))
         };
         if !matches!(error.fault(), ClusterFault::Immutable { .. }) {
-            return refuse(base, reason.into());
+            return refuse(base, RefusalCause::Message(message));
         }
         if apply.desired.traits.recreate != RecreatePolicy::Allowed {
-            let hint = with_replace_hint(&base.id, &reason);
-            return refuse(base, hint);
+            let cause = immutability_cause(&base.id, message);
+            return refuse(base, cause);
         }
-        if let Some(why) = self.engine.view().recreation_blocker(&base.id, &apply.desired) {
-            return refuse(base, format!("{reason}; {}", kept_refusal_text(&why)).into());
+        if let Some(blocker) = self.engine.view().recreation_blocker(&base.id, &apply.desired) {
+            return refuse(base, RefusalCause::Kept(Box::new(RefusalCause::Message(message)), blocker));
         }
         let pods = self
             .engine

@@ -155,6 +155,7 @@ impl Reconciler {
                     self.engine
                         .view()
                         .inventory_notes(source)
+                        .map(|note| note.to_string())
                         .chain(self.records.orders[source].notes().cloned())
                 })
                 .collect(),

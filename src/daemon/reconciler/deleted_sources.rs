@@ -49,7 +49,8 @@ impl Reconciler {
         }
         self.engine.view().source(source).inventory.as_ref()?;
         if !self.is_synced(source) {
-            return self.engine.view().unlisted_reason(source).map(RemainingObjects::Unread);
+            let why = self.engine.view().unlisted_reason(source);
+            return why.map(|why| RemainingObjects::Unread(why.to_string()));
         }
         let decisions: BTreeMap<_, _> = self.engine.view().prune_decisions(source).collect();
         let members = self

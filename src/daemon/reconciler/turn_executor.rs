@@ -107,6 +107,7 @@ impl DecisionExecutor for TurnExecutor<'_> {
                 let kind =
                     reconciler.watches.kinds.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = reconciler.engine.view().previous_owner(&apply);
+                let owner = owner.map(|owner| owner.to_string().into());
                 let executor = reconciler.executor_of(Some(apply.source));
                 reconciler.spawn(executor.apply(kind, id, apply, owner));
             }
@@ -270,7 +271,7 @@ mod tests {
     use super::super::{MAX_DECISIONS_PER_TURN, RunMode};
     use super::*;
     use crate::cluster::Connection;
-    use crate::engine::{OversizedUnit, RetryCause};
+    use crate::engine::{OversizedUnit, RefusalCause, RetryCause};
     use crate::report::ObjectEvent;
 
     fn id(kind: &str, name: &str) -> ObjectId {
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn what_was_refused_stays_so_until_the_next_try_is_answered() {
         let refused = [
-            Reason::Refused("it is invalid".into(), None),
+            Reason::Refused(RefusalCause::Message("it is invalid".into()), None),
             Reason::Retrying(RetryCause::Message("no answer".into()), Duration::from_secs(1)),
         ];
         for reason in refused {

@@ -47,8 +47,8 @@ impl Engine {
         match self.listing_state(id) {
             Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
-            Some(KindState::Unobservable(why, class)) => {
-                Some(Reason::Unobservable(kind, why.clone(), *class))
+            Some(KindState::Unobservable(fault, class)) => {
+                Some(Reason::Unobservable(kind, fault.clone(), *class))
             }
         }
     }
@@ -146,8 +146,8 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        if let Some(why) = self.blockers.cycles.get(&desired.id) {
-            return Some(Reason::Unusable(why.clone()));
+        if let Some(fault) = self.blockers.cycles.get(&desired.id) {
+            return Some(Reason::Unusable(fault.clone()));
         }
         if let Some(why) = self.unreadable_record(source, desired) {
             return Some(Reason::RecordUnreadable(why));
@@ -292,7 +292,7 @@ impl Engine {
                     Some(_) => {
                         let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
-                            Some(refusal) => needs(DependencyState::Refused(refusal.text.clone())),
+                            Some(refusal) => needs(DependencyState::Refused(refusal.cause.clone())),
                             // A workload may wait for the budget for hours; what routes to it need
                             // not.
                             None if is_workload(need) => None,

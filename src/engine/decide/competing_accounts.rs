@@ -11,8 +11,11 @@ use crate::engine::decide::decision::{Action, CompetingAccounts, Decision};
 use crate::engine::decide::ownership::{OwnerChange, left_alone_reason};
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
-use crate::object::{Diagnostic, GroupKind, ObjectId};
+use crate::engine::{
+    AdoptPolicy, DesiredState, LiveObject, ManifestFault, ObjectOwner, RefusedManifest, SourceId,
+    SourceWrites,
+};
+use crate::object::{GroupKind, ObjectId};
 
 /// The time after which another source is chosen. A blocker that goes away wakes no objects of
 /// other competing sources, and no event reports that a server stopped failing.
@@ -156,23 +159,23 @@ impl Engine {
         }
     }
 
-    /// Returns the objects that a source wants and that another account has, each with its finding.
-    pub(in crate::engine) fn contested_findings(
+    /// Returns the manifests of a source whose objects another account has, each with its object.
+    pub(in crate::engine) fn contested_manifests(
         &self,
         source: SourceId,
-    ) -> impl Iterator<Item = (&ObjectId, Diagnostic)> {
-        let finding = move |id| {
+    ) -> impl Iterator<Item = (&ObjectId, RefusedManifest)> {
+        let refused = move |id: &ObjectId| {
             let entry = self.objects.entries.get(id)?;
             let (_, state) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
             let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
             if self.competing_accounts(entry) == CompetingAccounts::Same {
                 return None;
             }
-            let message =
-                format!("{id} is not applied: source {} has it", self.sources[*owner].declared.name);
-            let found = Diagnostic::error(state.origin().clone(), "other-source", message);
-            Some((id, found.hint("remove it from one of the two")))
+            let owner = self.sources[*owner].declared.name.clone();
+            let reason = ManifestFault::HadByOther { object: id.clone(), owner };
+            Some(RefusedManifest { origin: state.origin().clone(), reason })
         };
-        self.objects.target_index.contested().iter().filter_map(finding)
+        let contested = self.objects.target_index.contested().iter();
+        contested.filter_map(move |id| Some((id, refused(id)?)))
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::facts::desired::wave;
-use crate::engine::{DesiredObject, Engine, SourceId};
+use crate::engine::{DesiredObject, Engine, ManifestFault, SourceId};
 use crate::graph::{self, WaitEdges};
 use crate::object::{Diagnostic, Object, ObjectId};
 
-/// The number of objects of a cycle that are named: each of them has the words, which would
+/// The number of objects of a cycle that are named: each of them has the names, which would
 /// otherwise grow with their square.
 const MAX_NAMED_IN_CYCLE: usize = 8;
 
@@ -21,7 +21,7 @@ impl Engine {
             self.cycles_of_wants()
         };
         let before = std::mem::replace(&mut self.blockers.cycles, found);
-        let changed = before.iter().filter(|(id, why)| self.blockers.cycles.get(*id) != Some(*why));
+        let changed = before.iter().filter(|(id, fault)| self.blockers.cycles.get(*id) != Some(*fault));
         let ids: Vec<ObjectId> =
             changed.map(|(id, _)| id).chain(self.blockers.cycles.keys()).cloned().collect();
         for id in ids {
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    fn cycles_of_wants(&self) -> BTreeMap<ObjectId, Arc<str>> {
+    fn cycles_of_wants(&self) -> BTreeMap<ObjectId, ManifestFault> {
         let mut edges = WaitEdges::new();
         let mut found = BTreeMap::new();
         let mut left: Vec<ObjectId> = self.objects.target_index.dependents().iter().cloned().collect();
@@ -46,12 +46,15 @@ impl Engine {
             edges.insert(id.clone(), next.collect());
             let later = desired.depends_on.iter().filter(is_awaited).find_map(|after| {
                 let (other, later) = self.desired_state(after)?;
-                (other == source && later.wave > desired.wave)
-                    .then(|| wave_order_text(after, later.wave, desired.wave))
+                (other == source && later.wave > desired.wave).then(|| ManifestFault::LaterWave {
+                    after: after.clone(),
+                    theirs: later.wave,
+                    ours: desired.wave,
+                })
             });
-            found.extend(later.map(|why| (id, why.into())));
+            found.extend(later.map(|fault| (id, fault)));
         }
-        found.extend(cycle_reasons(graph::find_cycles(&edges)));
+        found.extend(cycle_faults(graph::find_cycles(&edges)));
         found
     }
 
@@ -61,26 +64,17 @@ impl Engine {
     }
 }
 
-fn cycle_reasons(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
+fn cycle_faults(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, ManifestFault)> {
     cycles.into_iter().flat_map(|cycle| {
-        let why: Arc<str> = cycle_text(&cycle).into();
-        cycle.into_iter().map(move |id| (id, why.clone()))
+        let fault = cycle_fault(&cycle);
+        cycle.into_iter().map(move |id| (id, fault.clone()))
     })
 }
 
-fn cycle_text(cycle: &[ObjectId]) -> String {
-    let names: Vec<String> =
-        cycle.iter().take(MAX_NAMED_IN_CYCLE).chain(cycle.first()).map(ToString::to_string).collect();
-    match (cycle.len().checked_sub(MAX_NAMED_IN_CYCLE), names.split_last()) {
-        (Some(more @ 1..), Some((first, others))) => {
-            format!("dependency cycle: {} → {more} more → {first}", others.join(" → "))
-        }
-        _ => format!("dependency cycle: {}", names.join(" → ")),
-    }
-}
-
-fn wave_order_text(after: &ObjectId, theirs: i32, ours: i32) -> String {
-    format!("it depends on {after}, which is in the later wave {theirs} (its own is {ours})")
+fn cycle_fault(cycle: &[ObjectId]) -> ManifestFault {
+    let first: Arc<[ObjectId]> = cycle.iter().take(MAX_NAMED_IN_CYCLE).cloned().collect();
+    let others = (cycle.len() - first.len()) as u32;
+    ManifestFault::Cycle { first, others }
 }
 
 /// Says which of these objects could never be released together, as each waits for the others.
@@ -100,12 +94,12 @@ pub(crate) fn find_dependency_cycles(objects: &[Object]) -> Vec<Diagnostic> {
         let after = graph::depends_on(&object.id, &object.body);
         let later = after.iter().filter_map(|id| Some((id, wave(&by_id.get(id)?.body))));
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
-        Some((object, wave_order_text(id, theirs, ours)))
+        Some((object, ManifestFault::LaterWave { after: id.clone(), theirs, ours }))
     });
-    let stuck = cycle_reasons(graph::find_cycles(&edges))
-        .filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
-    let finding = |(object, why): (&Object, String)| {
-        Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
+    let stuck =
+        cycle_faults(graph::find_cycles(&edges)).filter_map(|(id, fault)| Some((*by_id.get(&id)?, fault)));
+    let finding = |(object, fault): (&Object, ManifestFault)| {
+        Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {fault}", object.id))
             .hint("take one of the depends-on annotations away, or put both in one wave")
     };
     let mut found: Vec<Diagnostic> = late.chain(stuck).map(finding).collect();

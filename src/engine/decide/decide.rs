@@ -26,28 +26,25 @@
 //! the newest revision asks for, may that be released? Where it may not, is the accepted content
 //! still there (`repair.rs`)?
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
     Observation, Precondition, ReplicaOwner, RestartRisk,
 };
-use crate::engine::decide::ownership::{
-    decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
-};
+use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
-    AcceptedContent, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+    AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, PruneCause, Reason,
-    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutOverlayState, SharedDesiredObject, WorkloadPhase,
-    is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ManifestFault, ObjectOwner,
+    PruneCause, Reason, RecreatePolicy, RecreationBlocker, RefusalCause, ReplacementContent, ReplicaMode,
+    RolloutOverlayState, SharedDesiredObject, WorkloadPhase, is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -219,9 +216,9 @@ fn decide_contested(
     now: Instant,
 ) -> Decision {
     let refused = input.entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
-    let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
-    let why = format!("{}{refused}", two_sources_reason(competing_sources));
-    enforce(input, Reason::Unusable(why.into()), now)
+    let refused = refused.map(|refusal| refusal.cause.clone());
+    let fault = ManifestFault::Contested(target_places(competing_sources), refused);
+    enforce(input, Reason::Unusable(fault), now)
 }
 
 /// Adds the reason of an object whose content was rejected: it was rolled back, or is quarantined.
@@ -244,7 +241,7 @@ pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision
     if decision.action != Action::Nothing || decision.reason.is_some() || is_reported_elsewhere {
         return decision;
     }
-    decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
+    decision.with_reason(Reason::Unusable(ManifestFault::Outranked(target_places(&input.entry.targets))))
 }
 
 pub(super) fn decide_desired(
@@ -368,12 +365,12 @@ pub(super) fn decide_present(
     if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {
             RecreatePolicy::Allowed if live.is_unproven() || input.recreation_blocker.is_some() => {
-                enforce(input, kept_refusal_reason(input), now)
+                enforce(input, kept_refusal_reason(input, refusal), now)
             }
             RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
                 recreate(input, desired, live, now)
             }
-            _ => enforce(input, refusal, now),
+            _ => enforce(input, Reason::Refused(refusal.cause.clone(), None), now),
         };
     }
     if let Some(reason) = content_blocker(input, desired, now).or_else(|| input.release_blocker.clone()) {
@@ -558,8 +555,8 @@ pub(super) fn content_blocker(
 ) -> Option<Reason> {
     let refused = input.entry.refusal_of(desired).and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
-        Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
-        None => Some(Reason::Refused(refusal.text.clone(), None)),
+        Some(retry) => Some(Reason::Refused(refusal.cause.clone(), Some(retry - now))),
+        None => Some(Reason::Refused(refusal.cause.clone(), None)),
     });
     let blocked = input.write_blocker.clone().or_else(|| generated_mismatch(input, desired));
     blocked.or(refused).or_else(|| recent_failure(input, now))
@@ -576,24 +573,17 @@ pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<
     Some(Reason::Retrying(failure.cause.clone(), failure.retry_at - now))
 }
 
-pub(super) fn immutability_refusal(
-    input: &DecisionInput<'_>,
+/// Returns the refusal of a content that changes an immutable field.
+fn immutability_refusal<'a>(
+    input: &DecisionInput<'a>,
     desired: &SharedDesiredObject,
-) -> Option<Reason> {
-    let refusal = input.entry.api_refusal.as_ref()?;
-    (refusal.is_of(desired) && refusal.rule == RefusalRule::Immutable)
-        .then(|| Reason::Refused(refusal.text.clone(), None))
+) -> Option<&'a ApiRefusal> {
+    let refusal = input.entry.api_refusal.as_deref()?;
+    (refusal.is_of(desired) && refusal.rule == RefusalRule::Immutable).then_some(refusal)
 }
 
 /// Returns why an object is not deleted to be created again, though its manifest allows it.
-pub(super) fn kept_refusal_reason(input: &DecisionInput<'_>) -> Reason {
-    let text = input.entry.api_refusal.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
-    let why = input.recreation_blocker.as_deref();
-    let why = why.unwrap_or("its annotation rhumb.dev/release has no valid seal");
-    Reason::Refused(format!("{text}; {}", kept_refusal_text(why)).into(), None)
-}
-
-/// Returns the words for an object that is not deleted and created again.
-pub(crate) fn kept_refusal_text(why: &str) -> String {
-    format!("it is not deleted and created again, as {why}: delete it by kubectl, and it is created again")
+fn kept_refusal_reason(input: &DecisionInput<'_>, refusal: &ApiRefusal) -> Reason {
+    let blocker = input.recreation_blocker.unwrap_or(RecreationBlocker::Unproven);
+    Reason::Refused(RefusalCause::Kept(Box::new(refusal.cause.clone()), blocker), None)
 }

@@ -12,7 +12,8 @@ use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
     AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, InventoryHolder, LiveObject, OptOutPolicy, Reason,
-    ReleaseSeal, ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt, SourceId, Uid,
+    RecreationBlocker, ReleaseSeal, ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt,
+    SourceId, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -222,7 +223,7 @@ pub(crate) struct DecisionInput<'a> {
     /// The doubt whether the source that brought it still wants it.
     pub source_doubt: Option<SourceDoubt>,
     /// The reason for which it is not deleted and created again for an immutable field.
-    pub recreation_blocker: Option<String>,
+    pub recreation_blocker: Option<RecreationBlocker>,
     /// The overlay for the desired content now.
     pub overlay: Option<RolloutOverlay>,
     /// The data that the pods of the desired content are to be started with.

@@ -16,6 +16,7 @@ pub(super) mod ownership;
 pub(super) mod reason;
 pub(super) mod reason_code;
 pub(super) mod reason_payload;
+pub(super) mod refusal_cause;
 pub(super) mod repair;
 pub(super) mod standing_blockers;
 pub(super) mod waits;

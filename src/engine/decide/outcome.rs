@@ -16,8 +16,8 @@ use crate::engine::facts::entry::{
 };
 use crate::engine::state::Engine;
 use crate::engine::{
-    DryRunImpact, FieldOwnership, LiveObject, ResourceVersion, RetryCause, SourceId, WorkloadPhase,
-    is_workload,
+    DryRunImpact, FieldOwnership, LiveObject, RefusalCause, ResourceVersion, RetryCause, SourceId,
+    WorkloadPhase, is_workload,
 };
 use crate::object::{ErrorClass, ObjectId};
 
@@ -252,8 +252,11 @@ impl Engine {
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
-                    let text =
-                        if rule == RefusalRule::Immutable { with_replace_hint(id, &text) } else { text };
+                    let cause = if rule == RefusalRule::Immutable {
+                        immutability_cause(id, text)
+                    } else {
+                        RefusalCause::Message(text)
+                    };
                     let content = apply.desired.hash;
                     let is_wanted = entry.target_content().is_none_or(|(_, wanted)| wanted.hash == content);
                     let refused = match apply.purpose {
@@ -263,7 +266,7 @@ impl Engine {
                     let before = refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
                     let source = apply.source;
-                    *refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
+                    *refused = Some(Box::new(ApiRefusal { source, content, cause, retry, rule, times }));
                     if rule == RefusalRule::Rights {
                         self.blockers.record_missing_right(self.role_scope(source, id), id);
                     }
@@ -291,10 +294,11 @@ impl Engine {
     }
 }
 
-/// Returns the reason with the remedy for an immutable field, where there is one.
-pub(crate) fn with_replace_hint(id: &ObjectId, text: &str) -> Arc<str> {
-    if recreation_loss(id).is_some() {
-        return text.into();
+/// Returns the cause for which the server refuses to change an immutable field, by its words. An
+/// annotation helps where no data would be lost.
+pub(crate) fn immutability_cause(id: &ObjectId, message: Arc<str>) -> RefusalCause {
+    match recreation_loss(id) {
+        Some(_) => RefusalCause::Message(message),
+        None => RefusalCause::Recreatable(message),
     }
-    format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }

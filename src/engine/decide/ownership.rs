@@ -15,8 +15,8 @@ use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectEntry,
-    ObjectOwner, OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
+    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ManifestPlaces,
+    ObjectEntry, ObjectOwner, OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
 };
 use crate::object::{ObjectId, annotations};
 
@@ -29,14 +29,10 @@ pub(in crate::engine) enum OwnerChange {
     Changed,
 }
 
-/// Returns why the others do not get what the first of several sources has.
-pub(in crate::engine) fn first_source_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
-    format!("{}; the first of them applies it", two_sources_reason(targets)).into()
-}
-
-pub(super) fn two_sources_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
-    let origins: Vec<String> = targets.iter().map(|(_, state)| state.origin().to_string()).collect();
-    format!("{} sources want it: {}", targets.len(), origins.join(" and ")).into()
+/// Returns the places of all manifests of one object.
+pub(super) fn target_places(targets: &[(SourceId, DesiredState)]) -> ManifestPlaces {
+    let first = targets.iter().map(|(_, state)| state.origin().clone()).collect();
+    ManifestPlaces { first, count: targets.len() }
 }
 
 /// Returns why nothing at all is done about an object, absent or there, that asks for that.
@@ -54,13 +50,6 @@ pub(in crate::engine) fn left_alone_reason(
         (_, Some(live)) if opt_out == OptOutPolicy::Allowed => live.opt_out.map(Reason::OptedOut),
         _ => None,
     }
-}
-
-/// Returns the description of an ApplySet whose source is not known: its id, and the command that
-/// finds its parent object.
-pub(crate) fn apply_set_description(set: &str) -> Arc<str> {
-    let find = format!("kubectl get configmaps,secrets -A -l applyset.kubernetes.io/id={set}");
-    format!("the ApplySet {set}: `{find}` finds its parent").into()
 }
 
 /// Decides if we may write to it: as its owner (none), or by taking it over.
@@ -128,14 +117,14 @@ pub(super) fn is_still_ours(input: &DecisionInput<'_>, live: &LiveObject) -> boo
     }
 }
 
-/// The reason for which an object is decided on for another source of this process, and not for one
-/// that wants or has it.
+/// The other source of this process that an object is decided on for, as seen from one that wants
+/// or has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PriorSource {
-    /// In words.
-    pub why: Arc<str>,
-    /// Indicates whether the one that does not get it wants it.
-    pub is_wanted: bool,
+pub(crate) enum PriorSource {
+    /// It has the object, which several sources want at these places.
+    Owner(ManifestPlaces),
+    /// It has this name and wants the object, which the one that asks does not.
+    Wanting(Arc<str>),
 }
 
 impl Engine {
@@ -146,11 +135,10 @@ impl Engine {
         let is_wanted = entry.targets.iter().any(|(one, _)| *one == source);
         if is_wanted {
             let has_it = entry.owner.is_some_and(|owner| owner != source);
-            return has_it.then(|| PriorSource { why: first_source_reason(&entry.targets), is_wanted });
+            return has_it.then(|| PriorSource::Owner(target_places(&entry.targets)));
         }
         let (other, _) = entry.targets.first()?;
-        let why = format!("source {} wants it", self.sources[*other].declared.name);
-        Some(PriorSource { why: why.into(), is_wanted })
+        Some(PriorSource::Wanting(self.sources[*other].declared.name.clone()))
     }
 
     /// Puts the source first that has an object, of those that want it, and returns whether that is

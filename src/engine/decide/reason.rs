@@ -8,7 +8,10 @@ use crate::engine::decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent, RetryCause,
     SourceDoubt,
 };
-use crate::engine::{BudgetShortage, PruneCause, ReconcilePolicy, StepWait, SurplusFate};
+use crate::engine::decide::refusal_cause::RefusalCause;
+use crate::engine::{
+    BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusFate, WatchFault,
+};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. `render` has the sentence of each.
@@ -17,7 +20,7 @@ pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Unobservable(GroupKind, Arc<str>, ErrorClass),
+    Unobservable(GroupKind, WatchFault, ErrorClass),
     /// The inventory does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -48,13 +51,13 @@ pub(crate) enum Reason {
     OnHold(ActiveHold),
     /// The server refused it, or a webhook strips our label or annotation. The time until the next
     /// try; none if only other content can help.
-    Refused(Arc<str>, Option<Duration>),
+    Refused(RefusalCause, Option<Duration>),
     /// Somebody else's object.
     Owned(CurrentOwner),
     /// It exists, and the policy is not to take over.
     NotAdopted,
     /// The manifest is not usable.
-    Unusable(Arc<str>),
+    Unusable(ManifestFault),
     /// The record of what is released together is larger than one may be. All that are released
     /// with it are refused for the same reason.
     Oversized(OversizedUnit),
@@ -180,7 +183,11 @@ impl Reason {
             Self::Step(step) => Some(step.code()),
             Self::Rejected(rejected) => Some(rejected.code()),
             Self::OnHold(hold) => hold.withheld.code(),
+            Self::Unobservable(_, fault, _) => fault.code(),
+            Self::Unusable(fault) => fault.code(),
+            Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),
+            Self::Incomplete(SourceDoubt::Incomplete(cause)) => cause.code(),
             Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),
             Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),
@@ -196,8 +203,8 @@ impl Reason {
 /// The way in which somebody undoes each repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FightCause {
-    /// These writers change the same fields.
-    Changes(Arc<str>),
+    /// These field managers change the same fields; none where they are not known.
+    Changes(Arc<[Arc<str>]>),
     /// Somebody deletes the object each time it is made.
     Deletions,
 }

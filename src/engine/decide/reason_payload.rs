@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::RootDoubt;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::decide::refusal_cause::RefusalCause;
+use crate::engine::{IncompleteCause, ManifestFault, RootDoubt};
 use crate::health::Health;
 use crate::object::ObjectId;
 
@@ -28,10 +29,10 @@ pub(crate) enum DependencyState {
     Soaking,
     /// It is to be rolled back before.
     RollingBack,
-    /// The server refuses it, in these words.
-    Refused(Arc<str>),
+    /// The server refuses it, for this cause.
+    Refused(RefusalCause),
     /// Its manifest cannot be used, for this reason.
-    Unusable(Arc<str>),
+    Unusable(ManifestFault),
     /// Several manifests want it.
     Contested,
     /// A person has paused it.
@@ -61,8 +62,8 @@ impl DependencyState {
 /// The doubt whether a source still wants an object that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceDoubt {
-    /// The source was not read completely, for this reason.
-    Incomplete(Arc<str>),
+    /// The source was not read completely, for this cause.
+    Incomplete(IncompleteCause),
     /// A root of it does not render, and may want the object.
     Unrendered(RootDoubt),
 }

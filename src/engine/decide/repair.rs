@@ -12,7 +12,7 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldOwnership, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, ReplicaMode,
+    ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, RefusalCause, ReplicaMode,
     RolloutOverlayState, SharedDesiredObject,
 };
 
@@ -26,13 +26,6 @@ pub(crate) const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// The longest wait of a repair that restarts no pods in a fight. Otherwise the content of somebody
 /// who writes without end would stand for most of each minute.
 pub(crate) const FIGHT_PAUSE: Duration = Duration::from_secs(10);
-
-/// Our entry owns the annotation, and the object has none.
-const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
-
-/// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing
-/// would ever prune it.
-const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
 /// Decides about an object with our newest content, by whether all of it is still ours.
 pub(super) fn decide_drift(
@@ -62,9 +55,9 @@ pub(super) fn decide_drift(
         None => Decision::act(Action::CompareCached(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldOwnership::Complete) => match live.shown_release() {
-            None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
+            None => Decision::wait(Reason::Refused(RefusalCause::AnnotationStripped, None)),
             Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == input.inventories[source]) => {
-                Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
+                Decision::wait(Reason::Refused(RefusalCause::LabelStripped, None))
             }
             // Somebody wrote another annotation in our name: nothing proves it, or an earlier write
             // of ours does.
@@ -177,13 +170,9 @@ pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: I
     (!left.is_zero()).then(|| Reason::Fight(cause(), left))
 }
 
-pub(super) fn other_writers(input: &DecisionInput<'_>) -> Arc<str> {
-    let Observation::Seen(live) = input.observation else { return "somebody".into() };
-    let names: Vec<&str> = live
-        .other_managers
-        .iter()
-        .filter(|m| m.subresource.is_empty())
-        .map(|manager| &*manager.name)
-        .collect();
-    if names.is_empty() { "somebody".into() } else { names.join(", ").into() }
+/// Returns the field managers that wrote the object beside us.
+fn other_writers(input: &DecisionInput<'_>) -> Arc<[Arc<str>]> {
+    let Observation::Seen(live) = input.observation else { return [].into() };
+    let writers = live.other_managers.iter().filter(|manager| manager.subresource.is_empty());
+    writers.map(|manager| manager.name.clone()).collect()
 }

@@ -1,8 +1,8 @@
 //! The blockers that outlast a decision: cycles, and writes that were denied.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
+use crate::engine::ManifestFault;
 use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
 use crate::engine::state::DecisionMode;
 use crate::object::ObjectId;
@@ -13,8 +13,8 @@ use crate::object::ObjectId;
 pub(in crate::engine) struct StandingBlockers {
     /// Indicates whether it decides for writes or for a plan, which nothing that comes first blocks.
     pub(in crate::engine) mode: DecisionMode,
-    /// Objects that wait for themselves, each with the reason in words.
-    pub(in crate::engine) cycles: BTreeMap<ObjectId, Arc<str>>,
+    /// Objects that wait for themselves, each with its fault.
+    pub(in crate::engine) cycles: BTreeMap<ObjectId, ManifestFault>,
     /// Objects that stay as they are until a person changes something, by their last decision. None
     /// of them has a rejected content.
     refused: BTreeSet<ObjectId>,

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Observation,
 };
-use crate::engine::decide::ownership::apply_set_description;
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
@@ -24,8 +23,8 @@ use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,
-    WithheldCause,
+    CurrentOwner, ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration,
+    SourceLifecycle, Uid, WithheldCause,
 };
 use crate::object::{ContentHash, ObjectId};
 
@@ -500,23 +499,23 @@ impl Engine {
         holder
     }
 
-    /// Returns in words from whom a write takes its object over; none where that is nobody's, or
-    /// its own source's.
-    pub(in crate::engine) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    /// Returns from whom a write takes its object over; none where that is nobody's, or its own
+    /// source's.
+    pub(in crate::engine) fn previous_owner(&self, apply: &ApplyRequest) -> Option<CurrentOwner> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
-        match &self.live_object(&apply.desired.id)?.owner {
-            ObjectOwner::Nobody => None,
-            ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
+        Some(match &self.live_object(&apply.desired.id)?.owner {
+            ObjectOwner::Nobody => return None,
+            ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => CurrentOwner::Tool(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
                 let own = self.source_of_inventory_id(set);
                 let own = own.map(|source| &self.sources[source].declared.name);
                 let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
-                let name = own.or_else(peer).or_else(|| self.handover.names.get(set));
-                Some(name.map_or_else(|| apply_set_description(set), |name| format!("source {name}").into()))
+                let name = own.or_else(peer).or_else(|| self.handover.names.get(set)).cloned();
+                name.map_or_else(|| CurrentOwner::ApplySet(set.clone()), CurrentOwner::Source)
             }
-        }
+        })
     }
 
     /// Schedules another decision about an object that waits for its holder.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::AllowViolation;
 use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::{AllowViolation, IncompleteCause};
 use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};
 
@@ -27,8 +27,8 @@ pub(crate) enum PruneCause {
     Withheld(WithheldCause),
     /// The inventory was made from this other location.
     OtherLocation(Arc<str>),
-    /// The deletion of such an object loses data.
-    DataLoss(&'static str),
+    /// The deletion of an object of this kind loses data, or takes others along.
+    DataLoss(LossyKind),
     /// An annotation asks for a confirmation.
     ConfirmationRequested,
     /// Not all that is to be kept is known.
@@ -58,8 +58,8 @@ pub(crate) enum PruneCause {
     UnobservedSource(Arc<str>),
     /// It is not known of this file whether this kind is namespaced.
     UnscopedFile(Arc<str>, GroupKind),
-    /// The source was not read completely, for this reason.
-    Incomplete(Arc<str>),
+    /// The source was not read completely, for this cause.
+    Incomplete(IncompleteCause),
     /// The inventory is being read.
     UnreadInventory,
     /// The other folders of the repository are searched for what left this one.
@@ -206,4 +206,21 @@ pub(crate) enum PeerInterest {
     Unobserved,
     /// It was asked to observe, and has not answered.
     Unanswered,
+}
+
+/// A kind of objects whose deletion loses data, or takes others along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LossyKind {
+    /// Anything in `kube-system`.
+    SystemObject,
+    /// A `Namespace`.
+    Namespace,
+    /// A `CustomResourceDefinition`.
+    Definition,
+    /// A `PersistentVolumeClaim`.
+    VolumeClaim,
+    /// A `PersistentVolume`.
+    Volume,
+    /// A `StatefulSet`.
+    StatefulSet,
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::{ChangeMilestone, DisallowedObject, PruneCause, RootDoubt};
+use crate::engine::deletion::prune_cause::{
+    ChangeMilestone, DisallowedObject, LossyKind, PruneCause, RootDoubt,
+};
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
@@ -228,7 +230,7 @@ fn unconfirmed_reasons(
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
         let cause = if let Some(location) = &guard.other_location {
             Some(PruneCause::OtherLocation(location.clone()))
-        } else if let Some(kind) = data_loss_reason(&pending.id) {
+        } else if let Some(kind) = lossy_kind(&pending.id) {
             Some(PruneCause::DataLoss(kind))
         } else if pending.prune_timing == PruneTiming::OnConfirmation {
             Some(PruneCause::ConfirmationRequested)
@@ -250,17 +252,17 @@ fn unconfirmed_reasons(
     found
 }
 
-/// Returns why the deletion of an object loses data or takes others along.
-pub(crate) fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
+/// Returns the kind of an object whose deletion loses data or takes others along; none for others.
+pub(crate) fn lossy_kind(id: &ObjectId) -> Option<LossyKind> {
     if id.namespace() == Some("kube-system") {
-        return Some("an object in kube-system");
+        return Some(LossyKind::SystemObject);
     }
     match (id.group(), id.kind()) {
-        ("", "Namespace") => Some("a Namespace"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some("a CustomResourceDefinition"),
-        ("", "PersistentVolumeClaim") => Some("a PersistentVolumeClaim"),
-        ("", "PersistentVolume") => Some("a PersistentVolume"),
-        ("apps", "StatefulSet") => Some("a StatefulSet"),
+        ("", "Namespace") => Some(LossyKind::Namespace),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(LossyKind::Definition),
+        ("", "PersistentVolumeClaim") => Some(LossyKind::VolumeClaim),
+        ("", "PersistentVolume") => Some(LossyKind::Volume),
+        ("apps", "StatefulSet") => Some(LossyKind::StatefulSet),
         _ => None,
     }
 }

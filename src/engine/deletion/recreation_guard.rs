@@ -3,7 +3,8 @@
 //! The manifest asks for it, so nobody is asked. Another annotation that keeps the object, and data
 //! that go with it, forbid it: then the refusal of the API server stays.
 
-use crate::engine::deletion::prune_guard::data_loss_reason;
+use crate::engine::deletion::prune_cause::LossyKind;
+use crate::engine::deletion::prune_guard::lossy_kind;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::Engine;
@@ -14,40 +15,57 @@ use crate::object::ObjectId;
 /// claims stay then: where its `persistentVolumeClaimRetentionPolicy` deletes them, it may not.
 const RECREATED_KIND: &str = "StatefulSet";
 
+/// The cause for which an object is not deleted and created again, though its manifest asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecreationBlocker {
+    /// Its release annotation has no valid seal.
+    Unproven,
+    /// An annotation keeps it from being deleted.
+    Annotated,
+    /// An annotation asks for a confirmation of its deletion.
+    ConfirmationRequested,
+    /// Its claims would be deleted with it.
+    ClaimsDeleted,
+    /// Data would be lost with an object of this kind.
+    DataLoss(LossyKind),
+}
+
 impl Engine {
     /// Returns why an object whose content is refused for an immutable field is not recreated.
-    pub(in crate::engine) fn refused_recreation(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<String> {
+    pub(in crate::engine) fn refused_recreation(
+        &self,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> Option<RecreationBlocker> {
         let refused = entry.api_refusal.as_ref().filter(|refusal| refusal.rule == RefusalRule::Immutable)?;
         let desired = entry.target_content().map(|(_, desired)| desired);
         self.recreation_blocker(id, desired.filter(|desired| refused.is_of(desired))?)
     }
 
-    /// Returns why an object is not deleted and created again, in words that follow "as".
+    /// Returns why an object is not deleted and created again.
     pub(in crate::engine) fn recreation_blocker(
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
-    ) -> Option<String> {
+    ) -> Option<RecreationBlocker> {
         let live = self.live_object(id)?;
         match self.prune_timing(id, live).strictest(desired.traits.prune_timing) {
-            PruneTiming::Never => return Some("an annotation keeps it from being deleted".to_owned()),
-            PruneTiming::OnConfirmation => {
-                return Some("an annotation asks for a confirmation of its deletion".to_owned());
-            }
+            PruneTiming::Never => return Some(RecreationBlocker::Annotated),
+            PruneTiming::OnConfirmation => return Some(RecreationBlocker::ConfirmationRequested),
             PruneTiming::AfterUnit | PruneTiming::BeforeUnit => {}
         }
         if [live.volume_claim_retention, desired.traits.volume_claim_retention]
             .contains(&VolumeClaimRetention::Delete)
         {
-            return Some("its persistentVolumeClaimRetentionPolicy deletes its claims with it".to_owned());
+            return Some(RecreationBlocker::ClaimsDeleted);
         }
-        Some(format!("data are lost with {}", recreation_loss(id)?))
+        recreation_loss(id).map(RecreationBlocker::DataLoss)
     }
 }
 
-/// Returns the kind of an object with which data are lost, in words. None where it may be
-/// recreated; its namespace does not count.
-pub(crate) fn recreation_loss(id: &ObjectId) -> Option<&'static str> {
+/// Returns the kind of an object with which data are lost. None where it may be recreated; its
+/// namespace does not count.
+pub(crate) fn recreation_loss(id: &ObjectId) -> Option<LossyKind> {
     let kind = ObjectId::new(&id.group_kind(), None, id.name());
-    data_loss_reason(&kind).filter(|_| id.kind() != RECREATED_KIND)
+    lossy_kind(&kind).filter(|_| id.kind() != RECREATED_KIND)
 }

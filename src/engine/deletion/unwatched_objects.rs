@@ -1,8 +1,9 @@
 //! The objects that a source once had where no informer shows them any more: they stay, and they
 //! stay recorded.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use crate::engine::deletion::inventory_note::{InventoryNote, UnwatchedNamespaces};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
@@ -26,27 +27,19 @@ impl Engine {
     }
 
     /// Returns what a person should know of a source's inventory, beside its objects.
-    pub(in crate::engine) fn inventory_notes(&self, source: SourceId) -> impl Iterator<Item = String> {
-        self.unlisted_reason(source).into_iter().chain(self.unwatched_namespaces(source))
+    pub(in crate::engine) fn inventory_notes(&self, source: SourceId) -> impl Iterator<Item = InventoryNote> {
+        let unlisted = self.unlisted_reason(source).map(InventoryNote::Unlisted);
+        unlisted.into_iter().chain(self.unwatched_namespaces(source).map(InventoryNote::Unwatched))
     }
 
-    /// Returns the namespaces of a source's inventory that are not watched for it, and what that
-    /// means, in words.
-    pub(in crate::engine) fn unwatched_namespaces(&self, source: SourceId) -> Option<String> {
+    /// Returns the namespaces of a source's inventory that are not watched for it; none where all
+    /// are.
+    pub(in crate::engine) fn unwatched_namespaces(&self, source: SourceId) -> Option<UnwatchedNamespaces> {
         let state = &self.sources[source];
         let inventory = state.inventory.iter().flat_map(|inventory| &inventory.namespaces);
-        let outside = inventory.filter(|name| !self.is_watching(source, name)).map(|name| &**name);
-        let outside: Vec<&str> = outside.collect::<BTreeSet<&str>>().into_iter().collect();
-        let which = match &outside[..] {
-            [] => return None,
-            [one] => format!("namespace {one}"),
-            all => format!("namespaces {}", all.join(", ")),
-        };
-        Some(format!(
-            "what it may have in {which} is neither watched, repaired nor deleted, as `allow.namespaces` does not name \
-             that; once nothing of it is left there, take that out of the annotation \
-             applyset.kubernetes.io/additional-namespaces of the source's ConfigMap {}",
-            state.declared.name
-        ))
+        let namespaces: Vec<Arc<str>> =
+            inventory.filter(|name| !self.is_watching(source, name)).cloned().collect();
+        let source = state.declared.name.clone();
+        (!namespaces.is_empty()).then_some(UnwatchedNamespaces { source, namespaces })
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
-    ObjectLifetime, ObjectRejection, RecreatePolicy, ResourceVersion, RetryCause, RolloutOverlay,
-    SharedDesiredObject, Uid,
+    ObjectLifetime, ObjectRejection, RecreatePolicy, RefusalCause, ResourceVersion, RetryCause,
+    RolloutOverlay, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -128,8 +128,8 @@ pub(crate) struct ApiRefusal {
     pub source: SourceId,
     /// The refused content.
     pub content: ContentHash,
-    /// The server's words.
-    pub text: Arc<str>,
+    /// The cause.
+    pub cause: RefusalCause,
     /// The time of the next try; never, until the content changes.
     pub retry: Option<Instant>,
     /// The kind of rule that refused it.

@@ -6,12 +6,13 @@
 //! nothing but its own sources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
+use crate::engine::facts::watch_fault::WatchFault;
 use crate::engine::state::Engine;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -22,10 +23,8 @@ pub(crate) type InformerGroupId = usize;
 pub(crate) const OWN_INFORMER_GROUP: InformerGroupId = 0;
 
 /// The state of a kind that an informer group does not watch.
-static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
-    let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
-    KindState::Unobservable(why.into(), ErrorClass::Forbidden)
-});
+static OUTSIDE_STATE: KindState =
+    KindState::Unobservable(WatchFault::OutsideNamespaces, ErrorClass::Forbidden);
 
 /// Objects of one kind that are listed and watched together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

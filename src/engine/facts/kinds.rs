@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::informer_groups::InformerGroupSet;
+use crate::engine::facts::watch_fault::WatchFault;
 use crate::manifest::{KindScope, KindScopes};
 use crate::object::{ErrorClass, GroupKind, Gvk};
 
@@ -17,7 +18,7 @@ pub(crate) enum KindState {
     /// Its informer shows all there is.
     Synced,
     /// Its informer does not get through, and the class of why.
-    Unobservable(Arc<str>, ErrorClass),
+    Unobservable(WatchFault, ErrorClass),
     /// The server certainly does not have it, so there is nothing to show.
     Absent,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::lookup_counts;
-use crate::engine::{ObjectCounts, SharedDesiredObject};
+use crate::engine::{ManifestFault, ManifestPlaces, ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_text};
 
 /// The number of places named for an object that is defined several times: each copy names the
@@ -24,7 +24,7 @@ pub(crate) struct UnusableObject {
     /// The place.
     pub origin: ManifestOrigin,
     /// The reason.
-    pub reason: Arc<str>,
+    pub reason: ManifestFault,
 }
 
 /// The number of findings of one source that are kept with all their words. Each file keeps one
@@ -324,10 +324,10 @@ impl ManifestIndex {
             changed.push(lost.id.clone());
         }
         let Some(now) = now.filter(|facts| facts.completeness != FileCompleteness::Complete) else { return };
-        let reason: Arc<str> = match now.completeness {
-            FileCompleteness::Unrendered => "the folder that it comes from is not rendered".into(),
+        let reason = match now.completeness {
+            FileCompleteness::Unrendered => ManifestFault::UnrenderedFolder,
             FileCompleteness::Complete | FileCompleteness::Partial => {
-                format!("{file} is not understood").into()
+                ManifestFault::UnreadableFile(file.clone())
             }
         };
         let unusable = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
@@ -362,8 +362,8 @@ impl ManifestIndex {
                     DesiredState::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
                     DesiredState::Unusable(unusable) => (unusable.gvk.clone(), unusable.origin.clone()),
                 };
-                let origins = join_places(several.iter().map(DesiredState::origin), several.len());
-                let reason = format!("it is defined {} times: {origins}", several.len()).into();
+                let places = first_places(several.iter().map(DesiredState::origin), several.len());
+                let reason = ManifestFault::Repeated(places);
                 Some(DesiredState::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }
@@ -415,7 +415,7 @@ impl ManifestIndex {
         for (id, states) in several.filter(|(_, states)| states.len() > 1) {
             for state in states {
                 let others = states.iter().map(DesiredState::origin).filter(|other| *other != state.origin());
-                let others = join_places(others, states.len() - 1);
+                let others = first_places(others, states.len() - 1);
                 let message = format!("{id} is also defined at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
                 found.push(Diagnostic::error(state.origin().clone(), "duplicate-object", message).hint(hint));
@@ -427,12 +427,9 @@ impl ManifestIndex {
     }
 }
 
-/// Returns the first of this number of places, in words.
-fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
-    let named: Vec<String> = all.take(MAX_NAMED_PLACES).map(ToString::to_string).collect();
-    let more = count.saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(" and "))
+/// Returns the places of this number of manifests, of which the first are named.
+fn first_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> ManifestPlaces {
+    ManifestPlaces { first: all.take(MAX_NAMED_PLACES).cloned().collect(), count }
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
@@ -494,7 +491,7 @@ mod tests {
             panic!("it is not held")
         };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
-        assert_eq!(&*unusable.reason, expected);
+        assert_eq!(unusable.reason.to_string(), expected);
         let found = index.diagnostics();
         assert_eq!(found.len(), 40);
         for one in found {

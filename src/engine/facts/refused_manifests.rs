@@ -1,10 +1,9 @@
 //! The manifests that are refused to their source, so that no entry tells of them under its name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use crate::engine::SourceId;
 use crate::engine::state::Engine;
+use crate::engine::{ManifestFault, SourceId};
 use crate::object::{ManifestOrigin, ObjectId};
 
 /// A manifest that is refused to its source.
@@ -13,7 +12,7 @@ pub(crate) struct RefusedManifest {
     /// The place of the manifest.
     pub origin: ManifestOrigin,
     /// The reason.
-    pub reason: Arc<str>,
+    pub reason: ManifestFault,
 }
 
 impl Engine {
@@ -27,10 +26,6 @@ impl Engine {
             let (origin, reason) = (object.origin.clone(), object.reason.clone());
             (&object.id, RefusedManifest { origin, reason })
         });
-        let contested = self.contested_findings(source).map(|(id, found)| {
-            let reason = found.message.as_str().into();
-            (id, RefusedManifest { origin: found.origin, reason })
-        });
-        disallowed.chain(contested).collect()
+        disallowed.chain(self.contested_manifests(source)).collect()
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::decide::reason_code::CauseCode;
 use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
 use crate::engine::facts::source_declaration::{AcceptanceRecord, SourceDeclaration};
 use crate::engine::{
@@ -55,8 +56,27 @@ pub(crate) struct FinishedJob {
     pub has_failed: bool,
 }
 
-/// The reason for which a source is incomplete that was not read yet.
-const UNREAD_REASON: &str = "it has not been read yet";
+/// The cause for which a source was not read completely. `render` has its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IncompleteCause {
+    /// It has not been read yet.
+    Unread,
+    /// This file of it is not understood.
+    UnreadableFile(Arc<str>),
+    /// Its reading fails, or leaves something out, as these words say.
+    Message(Arc<str>),
+}
+
+impl IncompleteCause {
+    /// Returns its code; none for words.
+    pub(crate) const fn code(&self) -> Option<CauseCode> {
+        match self {
+            Self::Unread => Some(CauseCode::NeverRead),
+            Self::UnreadableFile(_) => Some(CauseCode::FileUnreadable),
+            Self::Message(_) => None,
+        }
+    }
+}
 
 /// One source: its declaration, and what is known of it.
 #[derive(Debug)]
@@ -71,7 +91,7 @@ pub(crate) struct SourceState {
     /// The authors of revisions that the ledger does not have yet.
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
     /// The reason for which its newest state was not read completely; none when it was.
-    pub incomplete_reason: Option<Arc<str>>,
+    pub incomplete_reason: Option<IncompleteCause>,
     /// The roots of its newest state that do not render, where they are all that was not read
     /// completely.
     pub(in crate::engine) unrendered: Arc<[UnrenderedRoot]>,
@@ -120,7 +140,7 @@ impl SourceState {
             manifests: ManifestIndex::default(),
             head: None,
             authors: Vec::new(),
-            incomplete_reason: Some(UNREAD_REASON.into()),
+            incomplete_reason: Some(IncompleteCause::Unread),
             unrendered: Arc::default(),
             refused: Vec::new(),
             warnings: Vec::new(),
@@ -154,7 +174,7 @@ impl SourceState {
 
     /// Returns whether nobody has tried yet to read it, since this process began.
     pub(crate) fn is_unread(&self) -> bool {
-        self.incomplete_reason.as_deref() == Some(UNREAD_REASON)
+        self.incomplete_reason == Some(IncompleteCause::Unread)
     }
 
     /// Returns the followed revision, where the inventory has to record it as accepted first, and

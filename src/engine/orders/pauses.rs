@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::engine::decide::decision::{Action, ApplyPurpose, Decision};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::orders::carry_out::DoneOrder;
+use crate::engine::orders::intent_outcome::IntentOutcome;
 use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
@@ -260,14 +261,17 @@ impl Engine {
                 continue;
             }
             let Some(intents) = self.intents(&id).cloned() else { continue };
-            let denied = (self.opt_out_of(&id) == OptOutPolicy::Denied).then(|| denied_words(&id));
-            let words = |words: String| denied.clone().unwrap_or(words);
-            let paused = intents.paused.map(|paused| (paused.token, words(format!("paused: {id}"))));
-            let held = intents.hold.map(|hold| (hold.token.clone(), words(held_words(&id, &hold))));
-            for (token, words) in paused.into_iter().chain(held) {
+            let is_denied = self.opt_out_of(&id) == OptOutPolicy::Denied;
+            let outcome =
+                |outcome: IntentOutcome| if is_denied { IntentOutcome::Denied(id.clone()) } else { outcome };
+            let paused =
+                intents.paused.map(|paused| (paused.token, outcome(IntentOutcome::Paused(id.clone()))));
+            let held =
+                intents.hold.map(|hold| (hold.token, outcome(IntentOutcome::of_hold(&id, hold.until))));
+            for (token, outcome) in paused.into_iter().chain(held) {
                 if capacity[source] > 0 && !self.is_answered(&token) {
                     capacity[source] -= 1;
-                    self.acknowledge(source, &token, &words);
+                    self.acknowledge(source, &token, &outcome.to_string());
                 }
             }
         }
@@ -315,20 +319,16 @@ impl Engine {
         let over: Vec<Acknowledgement> = inventory.acknowledged.iter().filter(over).cloned().collect();
         if let Some(paused) = paused {
             let name = self.sources[source].declared.name.clone();
-            self.acknowledge(source, &paused.token, &format!("paused: source {name}"));
+            self.acknowledge(source, &paused.token, &IntentOutcome::SourcePaused(name).to_string());
         }
         for one in over {
-            let ended = [("paused: ", "resumed: "), ("held: ", "released: ")];
-            let ended = ended.iter().find_map(|(was, is)| Some((is, one.outcome.strip_prefix(was)?)));
             let known = self
                 .orders
                 .answers
                 .iter()
                 .any(|(_, answer)| answer.token == one.token && answer.is_of_state());
-            if let Some((is, rest)) = ended.filter(|_| !known) {
-                // Until when it would have been held says nothing any more.
-                let state = rest.split_once(" until ").map_or(rest, |(state, _)| state);
-                self.acknowledge(source, &one.token, &format!("{is}{state}"));
+            if let Some(outcome) = one.end_outcome().filter(|_| !known) {
+                self.acknowledge(source, &one.token, &outcome.to_string());
             }
         }
     }
@@ -358,16 +358,5 @@ impl Engine {
 
     pub(in crate::engine) fn acknowledge(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
         self.orders.answers.push((source, Acknowledgement::new(token, outcome)));
-    }
-}
-
-fn denied_words(id: &ObjectId) -> String {
-    format!("not in effect: {id}: optOut of its source is denied")
-}
-
-fn held_words(id: &ObjectId, hold: &HoldIntent) -> String {
-    match hold.until {
-        Some(until) => format!("held: {id} until {until}"),
-        None => format!("not held: {id}: until when cannot be read"),
     }
 }

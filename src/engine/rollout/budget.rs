@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::engine::rollout::budget_holding::BudgetHolding;
 use crate::engine::{CauseCode, SourceId};
 use crate::object::ObjectId;
 
@@ -269,8 +270,8 @@ pub(crate) enum BudgetShortage {
     Behind(ObjectId),
     /// This is short, and the account may not read whether the workload of a claim still rolls.
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
-    /// This is short, and others who share the budget hold that.
-    Shared(Box<BudgetShortage>, Arc<str>),
+    /// This is short, and others who share the budget hold these parts of it.
+    Shared(Box<BudgetShortage>, Arc<[BudgetHolding]>),
     /// The rollout ledger was made anew, and others have this number of seconds in all to write
     /// their claims again.
     Recovering(u64),

@@ -14,16 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
+use crate::engine::rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
 use crate::engine::rollout::counted_pods::unavailable_pods;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_text::{object_word, parse_object_word, read_name};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{KindState, LiveObject, is_workload};
-use crate::object::{ObjectId, count_text, verb_to_be};
+use crate::object::ObjectId;
 
 /// The number of a source's workloads that are named, the largest numbers first: some 2 KB.
 const MAX_NAMED_WORKLOADS: usize = 20;
+
+/// The number of parts of the budget that others hold, of which a shortage tells.
+const MAX_NAMED_HOLDINGS: usize = 3;
 
 /// The time for which the view of another process' workload counts.
 const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
@@ -174,14 +178,13 @@ impl RolloutLedger {
         away.into_values().chain(rest).fold(0, u32::saturating_add)
     }
 
-    /// Returns who has claimed, in words: `source shop, process 12 on host`.
-    pub(crate) fn holder_words(&self, claim: &RolloutClaim) -> String {
+    /// Returns the holder of a claim.
+    pub(crate) fn holder_of(&self, claim: &RolloutClaim) -> ClaimHolder {
         let process = claim.holder.split_once('@').and_then(|(process, host)| {
-            let number = process.split('-').next()?;
-            Some(format!(", process {number} on {host}"))
+            let number = process.split('-').next()?.into();
+            Some(HolderProcess { number, host: host.into() })
         });
-        let left = if claim.holder_exited { ", which has ended" } else { "" };
-        format!("{}{}{left}", self.source_words(&claim.inventory_id), process.unwrap_or_default())
+        ClaimHolder { source: self.source_name(&claim.inventory_id), process, has_ended: claim.holder_exited }
     }
 
     /// Returns the number of the process that has a claim, and the mark of where that number means
@@ -192,10 +195,10 @@ impl RolloutLedger {
         Some((words.next()?.parse().ok()?, words.nth(2)?))
     }
 
-    fn source_words(&self, inventory_id: &str) -> String {
-        let tally =
-            self.tallies.iter().find(|tally| *tally.inventory_id == *inventory_id && !tally.name.is_empty());
-        tally.map_or_else(|| "another source".to_owned(), |tally| format!("source {}", tally.name))
+    /// Returns the name of the source of an inventory, where it is published.
+    fn source_name(&self, inventory_id: &str) -> Option<Arc<str>> {
+        let tallies = self.tallies.iter().filter(|tally| *tally.inventory_id == *inventory_id);
+        tallies.map(|tally| &tally.name).find(|name| !name.is_empty()).cloned()
     }
 }
 
@@ -424,43 +427,47 @@ impl Engine {
         }
     }
 
-    /// Says of what is short because of others who they are.
+    /// Says of each shortage because of others who they are.
     pub(in crate::engine) fn add_holders(
         &self,
         slot_verdicts: &mut BTreeMap<ObjectId, Option<BudgetShortage>>,
     ) {
-        let Some(words) = self.other_holders_text() else { return };
+        let holdings = self.holdings_of_others();
+        if holdings.is_empty() {
+            return;
+        }
         for shortage in slot_verdicts.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
-            *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
+            *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), holdings.clone());
         }
     }
 
     /// Returns who has claimed a workload, where that is another process.
-    pub(in crate::engine) fn other_holder(&self, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn other_holder(&self, id: &ObjectId) -> Option<ClaimHolder> {
         let ledger = self.rollouts.ledger.latest()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
-        Some(ledger.holder_words(claim))
+        Some(ledger.holder_of(claim))
     }
 
-    /// Returns who else takes of the budget, in words; none where nobody does.
-    fn other_holders_text(&self) -> Option<Arc<str>> {
-        let ledger = self.rollouts.ledger.latest()?;
+    /// Returns the first parts of the budget that others hold.
+    fn holdings_of_others(&self) -> Arc<[BudgetHolding]> {
+        let Some(ledger) = self.rollouts.ledger.latest() else { return [].into() };
         let claims = self.foreign_claims().filter(|(id, claim)| self.is_counted(id, claim));
-        let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
+        let claims = claims.map(|(id, claim)| BudgetHolding::Claim(id.clone(), ledger.holder_of(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
-            let of = ledger.source_words(&tally.inventory_id);
+            let source = ledger.source_name(&tally.inventory_id);
             let away = tally.unavailable.iter().filter(|(id, published)| {
                 self.rollouts.bound_foreign_unavailable(id, **published) > 0
                     && !ledger.claims.contains_key(*id)
             });
-            away.map(move |(id, pods)| {
-                format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
+            away.map(move |(id, pods)| BudgetHolding::UnavailablePods {
+                workload: id.clone(),
+                pods: *pods,
+                source: source.clone(),
             })
         });
         let remedy = self.rollouts.foreign_claims.unreadable_claims_remedy();
-        let unread = remedy.into_iter().map(ToString::to_string);
-        let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
-        (!all.is_empty()).then(|| all.join(", ").into())
+        let unread = remedy.into_iter().cloned().map(BudgetHolding::UnreadableClaims);
+        unread.chain(claims).chain(sick).take(MAX_NAMED_HOLDINGS).collect()
     }
 }
 

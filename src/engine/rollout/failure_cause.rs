@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::engine::HeldStep;
 use crate::engine::decide::reason_code::CauseCode;
 use crate::engine::rollout::pods::RolloutFailure;
+use crate::engine::{HeldStep, RefusalCause};
 use crate::health::Health;
 
 /// The cause for which a rollout failed.
@@ -20,8 +20,8 @@ pub(crate) enum RolloutFailureCause {
     Status(Arc<str>),
     /// It made no progress in time.
     Stalled(Box<StalledRollout>),
-    /// Its workload was deleted, and the server refuses to create it again, in these words.
-    RecreationRefused(Arc<str>),
+    /// Its workload was deleted, and the server refuses to create it again, for this cause.
+    RecreationRefused(RefusalCause),
     /// Its workload was deleted to be created again, and has been missing for this time.
     WorkloadMissing(Duration),
 }

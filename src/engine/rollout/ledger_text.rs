@@ -496,7 +496,7 @@ mod tests {
         for name in names.map(|name| &**name).chain(revisions) {
             assert!((100..=MAX_NAME_BYTES).contains(&name.len()), "{} bytes", name.len());
         }
-        let words = ledger.holder_words(claim);
+        let words = ledger.holder_of(claim).to_string();
         assert!(words.starts_with("source \u{e9}") && words.len() < 3 * MAX_NAME_BYTES, "{words}");
     }
 

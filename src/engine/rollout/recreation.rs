@@ -87,7 +87,7 @@ impl Engine {
         // The refusal of a change to an immutable field is why it was deleted.
         let is_final = |rule: RefusalRule| rule != RefusalRule::Immutable;
         if let Some(refusal) = refusal.filter(|refusal| refusal.retry.is_none() && is_final(refusal.rule)) {
-            let why = RolloutFailureCause::RecreationRefused(refusal.text.clone());
+            let why = RolloutFailureCause::RecreationRefused(refusal.cause.clone());
             return Some(RolloutVerdict::NotRecreated(why));
         }
         let timeout = self.progress_timeout(id);

@@ -318,7 +318,8 @@ fn only_workloads_and_pods_can_be_short_because_of_claims() {
 fn a_shortage_stays_the_same_while_only_its_numbers_and_names_change() {
     let pods = |away: u32| BudgetShortage::Pods(BudgetScope::Cluster, 1, away, 3);
     let starts = || BudgetShortage::Starts(BudgetScope::Cluster, 1);
-    let shared = |short: BudgetShortage, whose: &str| BudgetShortage::Shared(Box::new(short), whose.into());
+    let whose = |words: &str| [BudgetHolding::UnreadableClaims(words.into())].into();
+    let shared = |short: BudgetShortage, words: &str| BudgetShortage::Shared(Box::new(short), whose(words));
     let hidden =
         |short: BudgetShortage, of: &str| BudgetShortage::Hidden(Box::new(short), workload(of), "x".into());
     assert_eq!(pods(2).kinds(), pods(3).kinds());
@@ -370,7 +371,8 @@ fn each_shortage_has_its_words() {
         &BudgetShortage::Hidden(starts(), workload("x"), "denied".into()),
         &format!("{begun}; it is not known whether Deployment shop/x is still rolling out: denied"),
     );
-    check(&BudgetShortage::Shared(starts(), "others".into()), &format!("{begun}; others"));
+    let others = [BudgetHolding::UnreadableClaims("others".into())].into();
+    check(&BudgetShortage::Shared(starts(), others), &format!("{begun}; others"));
     check(
         &BudgetShortage::Recovering(8),
         "the rollout ledger was recreated; other daemons have 8 s to write their claims again",

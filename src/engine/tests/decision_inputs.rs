@@ -92,7 +92,7 @@ impl Scene {
             let refusal = ApiRefusal {
                 source: FIRST,
                 content: content(&scene.id, number).hash,
-                text: "no".into(),
+                cause: RefusalCause::Message("no".into()),
                 retry: retry_after.map(|after| scene.now + after),
                 rule,
                 times: 1,
@@ -391,7 +391,7 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
 fn what_is_gone_and_may_still_be_wanted_is_made_again() {
     let unwanted = || at_rest().gone().with(|scene| scene.entry.targets.clear());
     let make_incomplete = |input: &mut DecisionInput<'_>| {
-        input.source_doubt = Some(SourceDoubt::Incomplete("it is away".into()));
+        input.source_doubt = Some(SourceDoubt::Incomplete(IncompleteCause::Message("it is away".into())));
     };
     let expected = "Repair 1 of r1, absent: the source was not read completely: it is away";
     unwanted().check("Forget");
@@ -537,8 +537,10 @@ fn an_immutable_field_has_an_object_made_anew_where_its_manifest_and_the_guard_a
     allowed().check("Delete, Recreate");
     allowed().check_with(|input| input.write_blocker = Some(paused()), "Compare: no");
     allowed().check_with(|input| input.release_blocker = Some(paused()), "Compare: it is paused");
-    let lost = |input: &mut DecisionInput<'_>| input.recreation_blocker = Some("data are lost".to_owned());
-    allowed().check_with(lost, &kept("data are lost"));
+    let lost = |input: &mut DecisionInput<'_>| {
+        input.recreation_blocker = Some(RecreationBlocker::DataLoss(LossyKind::Volume));
+    };
+    allowed().check_with(lost, &kept("data are lost with a PersistentVolume"));
     let unproven = allowed().with_live(|live| {
         let release = live.release.take().unwrap();
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));

@@ -468,8 +468,8 @@ fn whoever_waits_for_the_clock_is_decided_about_again() {
         assert_eq!(Decision::wait(reason.clone()).requeue_after, expected, "{reason}");
     };
     let five = Duration::from_secs(5);
-    check(Reason::Refused("no".into(), Some(five)), Some(5));
-    check(Reason::Refused("no".into(), None), None);
+    check(Reason::Refused(RefusalCause::AnnotationStripped, Some(five)), Some(5));
+    check(Reason::Refused(RefusalCause::AnnotationStripped, None), None);
     check(Reason::Retrying(RetryCause::Conflict, five), Some(5));
     check(Reason::Fight(FightCause::Deletions, five), Some(5));
     check(Reason::OwnWrite, Some(WRITE_ECHO_TIMEOUT.as_secs()));

@@ -213,7 +213,7 @@ fn a_rollback_waits_for_data_of_which_the_server_has_refused_another_content() {
     let refusal = ApiRefusal {
         source: FIRST,
         content: desired(&env, 3, "").hash,
-        text: "no".into(),
+        cause: RefusalCause::Message("no".into()),
         retry: None,
         rule: RefusalRule::Other,
         times: 1,

@@ -268,7 +268,6 @@ fn what_is_recorded_as_released_together_with_a_change_under_way_waits_for_it() 
 
 #[test]
 fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
-    use crate::engine::deletion::unlisted_kinds::GROUP_UNAVAILABLE_REASON;
     use crate::object::ErrorClass;
 
     let secrets = GroupKind::new("", "Secret");
@@ -280,10 +279,10 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
         engine
     };
     let begin = "nothing is pruned while Secret cannot be listed: ";
-    let check = |why: &str, class: ErrorClass, expected: Option<&str>| {
+    let check = |fault: WatchFault, class: ErrorClass, expected: Option<&str>| {
         let mut engine = blind();
-        engine.set_informer_state(&secrets, KindState::Unobservable(why.into(), class));
-        let said = engine.unlisted_reason(FIRST);
+        engine.set_informer_state(&secrets, KindState::Unobservable(fault, class));
+        let said = engine.unlisted_reason(FIRST).map(|why| why.to_string());
         let rest = said.as_deref().map(|said| said.strip_prefix(begin).unwrap_or(said));
         let is_so = |rest: &str| expected.is_some_and(|expected| rest.starts_with(expected));
         assert_eq!(rest.is_some_and(is_so), expected.is_some(), "{class:?}: {rest:?}");
@@ -291,14 +290,14 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
         engine.sources[FIRST].declared.prune = PrunePolicy::Off;
         assert_eq!(engine.unlisted_reason(FIRST), None, "nothing would be pruned");
     };
-    check("it is denied", ErrorClass::Forbidden, Some("it is denied; let the user list and watch it"));
+    check("it is denied".into(), ErrorClass::Forbidden, Some("it is denied; let the user list and watch it"));
     check(
-        GROUP_UNAVAILABLE_REASON,
+        WatchFault::GroupUnavailable,
         ErrorClass::Transient,
-        Some(&format!("{GROUP_UNAVAILABLE_REASON}; repair it, or delete its APIService")),
+        Some("the server of its API group does not answer; repair it, or delete its APIService"),
     );
-    check("it is slow", ErrorClass::Transient, None);
-    check("it is odd", ErrorClass::Invalid, Some("it is odd; `kubectl get crds,apiservices`"));
+    check("it is slow".into(), ErrorClass::Transient, None);
+    check("it is odd".into(), ErrorClass::Invalid, Some("it is odd; `kubectl get crds,apiservices`"));
     // The server has no such kind, or has it in another version.
     for (others, expected) in [(vec![], true), (vec!["v2".to_owned()], false)] {
         let mut engine = blind();
@@ -306,7 +305,7 @@ fn it_is_said_what_a_person_can_do_about_a_kind_that_cannot_be_listed() {
         engine.set_kind_availability(gvk, KindAvailability::Unserved(others.into()));
         assert_eq!(engine.is_unserved(&secrets), expected);
         assert!(!engine.is_unserved(&maps()));
-        let said = engine.unlisted_reason(FIRST);
+        let said = engine.unlisted_reason(FIRST).map(|why| why.to_string());
         assert_eq!(said.is_some(), expected, "{said:?}");
         let command = "`kubectl -n rhumb-system annotate --overwrite configmap applyset-ours-v1 \
                        applyset.kubernetes.io/contains-group-kinds=ConfigMap`";

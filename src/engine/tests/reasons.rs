@@ -89,7 +89,7 @@ fn what_passes_by_itself_or_by_a_persons_word_waits() {
         ),
         (Reason::Prune(PruneCause::UnreadInventory), "nothing is pruned until the inventory is read"),
         (
-            Reason::Confirm(PruneCause::DataLoss("a Namespace")),
+            Reason::Confirm(PruneCause::DataLoss(LossyKind::Namespace)),
             "a Namespace is deleted only after a confirmation; see `rhumb prune list`",
         ),
     ];
@@ -107,7 +107,7 @@ fn what_is_being_read_or_tried_again_waits() {
         (Reason::Retrying(failed(), SECOND), "x; retry in 1 s"),
         (Reason::Retrying(failed(), SECOND * 90), "x; retry in 90 s"),
         (
-            fight(FightCause::Changes("kubectl".into())),
+            fight(FightCause::Changes(["kubectl".into()].into())),
             "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 500 ms",
         ),
         (
@@ -120,7 +120,10 @@ fn what_is_being_read_or_tried_again_waits() {
             "the recorded hashes of Secrets are sealed, and the key is not available: denied",
         ),
         (Reason::Reading(config("a")), "reading ConfigMap shop/a, whose data its pods use"),
-        (Reason::Incomplete(SourceDoubt::Incomplete(words())), "the source was not read completely: x"),
+        (
+            Reason::Incomplete(SourceDoubt::Incomplete(IncompleteCause::Message(words()))),
+            "the source was not read completely: x",
+        ),
         (Reason::ReadingPeers, "reading what other sources of the cluster want"),
         (Reason::Observed, "the source has `observe: true`, so nothing is written"),
     ];
@@ -130,14 +133,14 @@ fn what_is_being_read_or_tried_again_waits() {
 #[test]
 fn what_a_person_has_to_change_is_refused() {
     let reasons = [
-        (Reason::Refused(words(), None), "x"),
-        (Reason::Refused(words(), Some(SECOND)), "x"),
+        (Reason::Refused(RefusalCause::Message(words()), None), "x"),
+        (Reason::Refused(RefusalCause::Message(words()), Some(SECOND)), "x"),
         (Reason::Owned(CurrentOwner::Source("shop".into())), "it belongs to source shop"),
         (
             Reason::NotAdopted,
             "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over",
         ),
-        (Reason::Unusable(words()), "x"),
+        (Reason::Unusable(ManifestFault::Finding(words())), "x"),
         (
             Reason::Oversized(OversizedUnit { workload: config("a"), objects: 2, used: 601, limit: 600 }),
             "2 objects are released together with ConfigMap shop/a, and the record of what was good before (601 kB) is \
@@ -182,7 +185,7 @@ fn one_object_stands_for_all_of_a_record_that_is_too_large() {
     let a = config("a");
     let unit = OversizedUnit { workload: a.clone(), objects: 2, used: 601, limit: 600 };
     assert_eq!(Reason::Oversized(unit).representative(), Some(&a));
-    for reason in [Reason::Generated(a.clone()), Reason::Wave(1, a.clone()), Reason::Unusable(words())] {
+    for reason in [Reason::Generated(a.clone()), Reason::Wave(1, a.clone()), Reason::NotAdopted] {
         assert_eq!(reason.representative(), None, "{reason}");
     }
 }
@@ -251,22 +254,15 @@ fn the_word_of_a_manifest_counts_before_that_of_somebody_else() {
 }
 
 #[test]
-fn whoever_keeps_an_object_from_being_recreated_is_told_how_to_do_it() {
-    let expected =
-        "it is not deleted and created again, as it is kept: delete it by kubectl, and it is created again";
-    assert_eq!(kept_refusal_text("it is kept"), expected);
-}
-
-#[test]
 fn a_kind_that_nobody_serves_is_taken_out_of_the_inventory_by_a_command_that_names_all_others() {
     let kinds = ["ConfigMap", "Deployment.apps", "Widget.example.com"].map(GroupKind::parse);
-    let text = explain_unserved_kind("rhumb-system", "shop", &kinds.clone().into(), &kinds[2]);
-    let expected = "ConfigMap rhumb-system/shop: nothing is pruned while Widget.example.com cannot be listed: the \
+    let reason = unserved_kind_reason("rhumb-system", "shop", &kinds.clone().into(), &kinds[2]);
+    let expected = "nothing is pruned while Widget.example.com cannot be listed: the \
                     server has no such kind; `kubectl get crds,apiservices` shows what defines kinds: bring its \
                     definition back, or, if none of its objects is left, take it out of the inventory: `kubectl -n \
                     rhumb-system annotate --overwrite configmap shop \
                     applyset.kubernetes.io/contains-group-kinds=ConfigMap,Deployment.apps`";
-    assert_eq!(text, expected);
+    assert_eq!(reason.to_string(), expected);
 }
 
 #[test]

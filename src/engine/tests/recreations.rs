@@ -118,7 +118,8 @@ fn a_workload_that_is_not_created_again_gives_its_slot_to_others_and_is_reported
         assert_eq!(failures(&mut harness, &a), Vec::from_iter(expected));
     };
     let deadline = deleted().0.engine.rollouts.budget.deadline;
-    check(None, false, Some(RolloutFailureCause::RecreationRefused("the quota is used up".into())));
+    let refused = RefusalCause::Message("the quota is used up".into());
+    check(None, false, Some(RolloutFailureCause::RecreationRefused(refused)));
     check(Some(Duration::from_secs(10)), false, None);
     check(Some(Duration::from_secs(10)), true, Some(RolloutFailureCause::WorkloadMissing(deadline)));
 }

@@ -158,7 +158,7 @@ fn a_refusal_for_good_ends_the_rollback_of_a_workload_that_is_there_and_no_other
         let refusal = ApiRefusal {
             source: FIRST,
             content: desired(id, 1, id.name()).hash,
-            text: "no".into(),
+            cause: RefusalCause::Message("no".into()),
             retry: None,
             rule,
             times: 1,

@@ -80,7 +80,7 @@ fn the_budget_is_shared_where_others_keep_a_claim_or_a_number_in_the_ledger() {
     harness.engine.set_ledger(harness.world.ledger.clone());
     assert!(shared(&harness), "a claim");
     assert_eq!(
-        harness.engine.other_holder(&elsewhere("api")).as_deref(),
+        harness.engine.other_holder(&elsewhere("api")).map(|holder| holder.to_string()).as_deref(),
         Some("another source, process 12 on host")
     );
     assert_eq!(harness.engine.other_holder(&elsewhere("db")), None);
@@ -123,7 +123,7 @@ fn whoever_waits_for_a_new_ledger_is_asked_again_when_it_can_be_relied_on() {
 fn a_shortage_passes_by_itself_but_where_a_workload_takes_more_than_the_whole_budget() {
     let too_many = || BudgetShortage::TooMany(BudgetScope::Cluster, 3, 2);
     let starts = || BudgetShortage::Starts(BudgetScope::Cluster, 2);
-    let shared = |short| BudgetShortage::Shared(Box::new(short), "theirs".into());
+    let shared = |short| BudgetShortage::Shared(Box::new(short), [].into());
     let hidden = |short| BudgetShortage::Hidden(Box::new(short), elsewhere("api"), "denied".into());
     let check = |short: BudgetShortage, expected: bool| {
         assert_eq!(short.is_temporary(), expected, "{short:?}");

@@ -121,7 +121,7 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
     publish_tally(&mut harness, tally(3, &[("api", 1)], 0));
     assert_eq!(harness.engine.usage().unavailable, (1, 2));
     assert_eq!(harness.world.ledger.total_unavailable_pods(), 1);
-    let words = harness.world.ledger.holder_words(&harness.world.ledger.claims[&elsewhere("api")]);
+    let words = harness.world.ledger.holder_of(&harness.world.ledger.claims[&elsewhere("api")]).to_string();
     assert_eq!(words, "source theirs, process 12 on host");
 }
 
@@ -551,7 +551,7 @@ fn who_has_claimed_is_named_as_far_as_it_is_known() {
     let check = |inventory_id: &str, holder: &str, holder_exited: bool, expected: &str| {
         let (inventory_id, holder) = (inventory_id.into(), holder.into());
         let claim = RolloutClaim { inventory_id, holder, holder_exited, ..theirs(1) };
-        assert_eq!(ledger.holder_words(&claim), expected);
+        assert_eq!(ledger.holder_of(&claim).to_string(), expected);
     };
     check(THEIRS, "12-a-b-c@host", false, "source theirs, process 12 on host");
     check(THEIRS, "12-a-b-c@host", true, "source theirs, process 12 on host, which has ended");

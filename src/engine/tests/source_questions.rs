@@ -200,7 +200,8 @@ fn who_had_an_object_is_said_of_a_takeover_alone() {
             purpose,
             restarts: RestartRisk::Absent,
         };
-        assert_eq!(engine.view().previous_owner(&apply).as_deref(), expected, "{purpose:?} {owner:?}");
+        let found = engine.view().previous_owner(&apply).map(|found| found.to_string());
+        assert_eq!(found.as_deref(), expected, "{purpose:?} {owner:?}");
     };
     let foreign = || ObjectOwner::Foreign("Flux Kustomization a/b".into());
     let set = |set: &str| ObjectOwner::Ours(set.into());
@@ -327,7 +328,7 @@ fn watching_one(namespaces: &[&str], state: KindState) -> Engine {
 fn what_a_source_cannot_list_and_does_not_watch_is_noted_each() {
     let check = |namespaces: &[&str], state: KindState, expected: &[&str]| {
         let engine = watching_one(namespaces, state);
-        let notes: Vec<String> = engine.view().inventory_notes(FIRST).collect();
+        let notes: Vec<String> = engine.view().inventory_notes(FIRST).map(|note| note.to_string()).collect();
         assert_eq!(notes.len(), expected.len(), "{notes:?}");
         assert!(notes.iter().zip(expected).all(|(note, words)| note.starts_with(*words)), "{notes:?}");
     };

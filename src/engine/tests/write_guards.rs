@@ -1,5 +1,6 @@
 //! A single object is not written because of its inventory, its namespace, or its owner.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::harness::Harness;
@@ -169,10 +170,11 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
     let blocker = |id: &ObjectId| {
         let (mut engine, object) = (Engine::new(Budget::default()), desired(id, 1, "a"));
         engine.observe_object(id, World::live(id, &WorldObject::settled(object.hash, "r1", 1)));
-        engine.recreation_blocker(id, &object)
+        engine.recreation_blocker(id, &object).map(|blocker| blocker.to_string())
     };
     let shop = Some("shop");
     let lost = |kind: &str| Some(format!("data are lost with a {kind}"));
+    let message: Arc<str> = "no".into();
     for (group, kind, namespace) in [
         ("", "PersistentVolumeClaim", shop),
         ("", "PersistentVolume", None),
@@ -180,10 +182,11 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
         ("apiextensions.k8s.io", "CustomResourceDefinition", None),
     ] {
         let id = of(group, kind, namespace);
-        assert_eq!((blocker(&id), &*with_replace_hint(&id, "no")), (lost(kind), "no"));
+        let cause = immutability_cause(&id, message.clone());
+        assert_eq!((blocker(&id), cause), (lost(kind), RefusalCause::Message(message.clone())));
     }
     assert_eq!(blocker(&of("apps", "StatefulSet", shop)), None);
-    let claims = "its persistentVolumeClaimRetentionPolicy deletes its claims with it";
+    let claims = RecreationBlocker::ClaimsDeleted;
     let set = of("apps", "StatefulSet", shop);
     for (live, manifest, expected) in [
         (VolumeClaimRetention::Retain, VolumeClaimRetention::Retain, None),
@@ -194,11 +197,11 @@ fn what_is_kept_or_holds_data_is_not_deleted_to_be_created_again() {
         let shown = World::live(&set, &WorldObject::settled(object.hash, "r1", 1));
         engine.observe_object(&set, LiveObject { volume_claim_retention: live, ..shown });
         object.traits.volume_claim_retention = manifest;
-        assert_eq!(engine.recreation_blocker(&set, &object).as_deref(), expected, "{live:?} {manifest:?}");
+        assert_eq!(engine.recreation_blocker(&set, &object), expected, "{live:?} {manifest:?}");
     }
     let job = of("batch", "Job", Some("kube-system"));
     assert_eq!(blocker(&job), None);
-    assert!(with_replace_hint(&job, "no").contains("rhumb.dev/recreate"));
+    assert_eq!(immutability_cause(&job, message.clone()), RefusalCause::Recreatable(message));
 }
 
 #[test]

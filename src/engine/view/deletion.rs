@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::View;
 use crate::engine::{
-    ApplyRequest, DesiredObject, DroppedObject, KeptObjects, PruneDecision, SourceId, SourceStatement,
+    ApplyRequest, CurrentOwner, DesiredObject, DroppedObject, InventoryNote, KeptObjects, PruneDecision,
+    RecreationBlocker, SourceId, SourceStatement, UnlistedReason, UnwatchedNamespaces,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -20,9 +21,9 @@ impl<'a> View<'a> {
         self.engine.is_peer_read_needed()
     }
 
-    /// Returns in words from whom a write takes its object over; none where that is nobody's, or
-    /// its own source's.
-    pub(crate) fn previous_owner(self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    /// Returns from whom a write takes its object over; none where that is nobody's, or its own
+    /// source's.
+    pub(crate) fn previous_owner(self, apply: &ApplyRequest) -> Option<CurrentOwner> {
         self.engine.previous_owner(apply)
     }
 
@@ -94,14 +95,18 @@ impl<'a> View<'a> {
         self.engine.has_definition(kind)
     }
 
-    /// Returns why an object is not deleted and created again, in words that follow "as".
-    pub(crate) fn recreation_blocker(self, id: &ObjectId, desired: &DesiredObject) -> Option<String> {
+    /// Returns why an object is not deleted and created again.
+    pub(crate) fn recreation_blocker(
+        self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+    ) -> Option<RecreationBlocker> {
         self.engine.recreation_blocker(id, desired)
     }
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
-    pub(crate) fn unlisted_reason(self, source: SourceId) -> Option<String> {
+    pub(crate) fn unlisted_reason(self, source: SourceId) -> Option<UnlistedReason> {
         self.engine.unlisted_reason(source)
     }
 
@@ -123,13 +128,13 @@ impl<'a> View<'a> {
     }
 
     /// Returns what a person should know of a source's inventory, beside its objects.
-    pub(crate) fn inventory_notes(self, source: SourceId) -> impl Iterator<Item = String> {
+    pub(crate) fn inventory_notes(self, source: SourceId) -> impl Iterator<Item = InventoryNote> {
         self.engine.inventory_notes(source)
     }
 
-    /// Returns the namespaces of a source's inventory that are not watched for it, and what that
-    /// means, in words.
-    pub(crate) fn unwatched_namespaces(self, source: SourceId) -> Option<String> {
+    /// Returns the namespaces of a source's inventory that are not watched for it; none where all
+    /// are.
+    pub(crate) fn unwatched_namespaces(self, source: SourceId) -> Option<UnwatchedNamespaces> {
         self.engine.unwatched_namespaces(source)
     }
 }

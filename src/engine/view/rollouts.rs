@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::View;
 use crate::engine::rollout::budget_loads::BudgetUsage;
 use crate::engine::{
-    Authorship, CurrentStep, QueuedObject, Reason, Rejection, RolloutLedger, SourceId, SteppedWorkload,
-    WorkloadLoad,
+    Authorship, ClaimHolder, CurrentStep, QueuedObject, Reason, Rejection, RolloutLedger, SourceId,
+    SteppedWorkload, WorkloadLoad,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -42,7 +42,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns who has claimed a workload, where that is another process.
-    pub(crate) fn other_holder(self, id: &ObjectId) -> Option<String> {
+    pub(crate) fn other_holder(self, id: &ObjectId) -> Option<ClaimHolder> {
         self.engine.other_holder(id)
     }
 

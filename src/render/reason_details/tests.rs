@@ -1,8 +1,10 @@
 //! The code, the values and the sentence of each reason, and of each cause inside one.
 
 mod failure_rows;
+mod kind_rows;
 mod order_rows;
 mod prune_rows;
+mod refusal_rows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, CauseCode, CurrentOwner, DisallowedObject, OversizedUnit, ReconcilePolicy, RefusalRule,
-    RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle, StepWait,
-    SurplusPods, WithheldWrite, WriteFailure,
+    ActiveHold, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess, ReconcilePolicy,
+    RefusalRule, RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle,
+    StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
-use crate::object::{ErrorClass, GroupKind};
+use crate::object::GroupKind;
 
 /// A reason, its code, its values and its sentence.
 type Row = (Reason, &'static str, Value, &'static str);
@@ -47,6 +49,11 @@ fn hold(withheld: WithheldWrite) -> Reason {
     Reason::OnHold(ActiveHold { until, reason, withheld })
 }
 
+fn holder(source: Option<&str>) -> ClaimHolder {
+    let process = Some(HolderProcess { number: "12".into(), host: "host".into() });
+    ClaimHolder { source: source.map(Arc::from), process, has_ended: false }
+}
+
 fn wait() -> StepWait {
     let lacks = StepRequirement::Pods { ready: 3, target: 4 };
     StepWait { step: 1, of: 2, lacks, surplus: SurplusPods::None }
@@ -56,67 +63,25 @@ fn rejected(outcome: RejectionOutcome) -> Reason {
     Reason::Rejected(RejectedContent { cause: x(), outcome })
 }
 
-fn kinds_and_records() -> Vec<Row> {
-    vec![
-        (
-            Reason::Syncing(kind()),
-            "WaitingForFirstList",
-            json!({"kind": "Deployment.apps"}),
-            "waiting for the first list of Deployment.apps",
-        ),
-        (
-            Reason::Unobservable(kind(), x(), ErrorClass::Forbidden),
-            "WatchFailed",
-            json!({"kind": "Deployment.apps", "errorClass": "forbidden", "message": "x"}),
-            "Deployment.apps cannot be watched: x",
-        ),
-        (
-            Reason::Inventory("shop".into()),
-            "WaitingForInventory",
-            json!({"configMap": "shop"}),
-            "the inventory ConfigMap shop is being written",
-        ),
-        (
-            Reason::Unserved(gvk(), ["v2".to_owned()].into()),
-            "KindNotServed",
-            json!({"kind": "Deployment.apps", "version": "v1", "servedVersions": ["v2"]}),
-            "the server has no kind apps/v1 Deployment (it has v2)",
-        ),
-        (
-            Reason::UnknownKind(gvk()),
-            "KindUnknown",
-            json!({"kind": "Deployment.apps", "version": "v1"}),
-            "the API server cannot say now whether it serves apps/v1 Deployment",
-        ),
-        (Reason::RecordUnreadable(x()), "RecordUnreadable", json!({"message": "x"}), "x"),
-        (
-            Reason::ReadingRevision("1a2b".into()),
-            "ReadingRevision",
-            json!({"revision": "1a2b"}),
-            "reading its content from revision 1a2b",
-        ),
-        (
-            Reason::KeyUnavailable(x()),
-            "KeyUnavailable",
-            json!({"message": "x"}),
-            "the recorded hashes of Secrets are sealed, and the key is not available: x",
-        ),
-        (
-            Reason::Reading(config()),
-            "ReadingObject",
-            json!({"object": config_json()}),
-            "reading ConfigMap shop/env, whose data its pods use",
-        ),
-    ]
-}
-
 fn sources() -> Vec<Row> {
+    let incomplete = |cause: IncompleteCause, details: Value, sentence: &'static str| {
+        (Reason::Incomplete(SourceDoubt::Incomplete(cause)), "SourceIncomplete", details, sentence)
+    };
     vec![
-        (
-            Reason::Incomplete(SourceDoubt::Incomplete(x())),
-            "SourceIncomplete",
+        incomplete(
+            IncompleteCause::Message(x()),
             json!({"message": "x"}),
             "the source was not read completely: x",
+        ),
+        incomplete(
+            IncompleteCause::Unread,
+            json!({"cause": "NeverRead"}),
+            "the source was not read completely: it has not been read yet",
+        ),
+        incomplete(
+            IncompleteCause::UnreadableFile("a.yaml".into()),
+            json!({"cause": "FileUnreadable", "file": "a.yaml"}),
+            "the source was not read completely: a.yaml is not understood",
         ),
         (
             Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {
@@ -166,8 +131,18 @@ fn dependencies() -> Vec<Row> {
         needs(RollingOut, "RollingOut", "needs ConfigMap shop/env, which is rolling out"),
         needs(Soaking, "Soaking", "needs ConfigMap shop/env, which is rolled out"),
         needs(RollingBack, "RollingBack", "needs ConfigMap shop/env, which is rolled back first"),
-        says(Refused(x()), "DependencyRefused", "x", "needs ConfigMap shop/env, which is refused: x"),
-        says(Unusable(x()), "DependencyUnusable", "x", "needs ConfigMap shop/env, which cannot be used: x"),
+        says(
+            Refused(RefusalCause::Message(x())),
+            "DependencyRefused",
+            "x",
+            "needs ConfigMap shop/env, which is refused: x",
+        ),
+        says(
+            Unusable(ManifestFault::Finding(x())),
+            "DependencyUnusable",
+            "x",
+            "needs ConfigMap shop/env, which cannot be used: x",
+        ),
         needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
@@ -232,14 +207,35 @@ fn budgets() -> Vec<Row> {
              rolling out: x",
         ),
         short(
-            BudgetShortage::Shared(behind(), "others have it".into()),
-            json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": "others have it"}),
-            "1 rollout has started in the last minute; others have it",
-        ),
-        short(
             BudgetShortage::Recovering(30),
             json!({"cause": "LedgerRecreated", "periodSeconds": 30}),
             "the rollout ledger was recreated; other daemons have 30 s to write their claims again",
+        ),
+    ]
+}
+
+fn shared_budgets() -> Vec<Row> {
+    let shared = |holdings: Vec<BudgetHolding>, holder: &str, sentence: &'static str| {
+        let details = json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": holder});
+        let short = Box::new(BudgetShortage::Starts(BudgetScope::Cluster, 1));
+        let shortage = BudgetShortage::Shared(short, holdings.into());
+        (Reason::Budget(shortage), "WaitingForBudget", details, sentence)
+    };
+    vec![
+        shared(
+            vec![BudgetHolding::UnreadableClaims("others have it".into())],
+            "others have it",
+            "1 rollout has started in the last minute; others have it",
+        ),
+        shared(
+            vec![
+                BudgetHolding::Claim(config(), holder(Some("ops"))),
+                BudgetHolding::UnavailablePods { workload: config(), pods: 2, source: None },
+            ],
+            "ConfigMap shop/env is claimed by source ops, process 12 on host, 2 pods of ConfigMap shop/env of another \
+             source are unavailable",
+            "1 rollout has started in the last minute; ConfigMap shop/env is claimed by source ops, process 12 on \
+             host, 2 pods of ConfigMap shop/env of another source are unavailable",
         ),
     ]
 }
@@ -400,63 +396,6 @@ fn step_obstacles() -> Vec<Row> {
     ]
 }
 
-fn refusals() -> Vec<Row> {
-    let owned = |owner: CurrentOwner, cause: &str, holder: &str, sentence: &'static str| {
-        (Reason::Owned(owner), "OwnedByOther", json!({"cause": cause, "holder": holder}), sentence)
-    };
-    vec![
-        (Reason::Refused(x(), None), "RefusedByServer", json!({"message": "x"}), "x"),
-        (
-            Reason::Refused(x(), Some(Duration::from_mins(1))),
-            "RefusedByServer",
-            json!({"message": "x", "retryAfterSeconds": 60}),
-            "x",
-        ),
-        owned(CurrentOwner::Source("ops".into()), "OwnedBySource", "ops", "it belongs to source ops"),
-        owned(
-            CurrentOwner::FormerSource("ops".into()),
-            "OwnedByFormerSource",
-            "ops",
-            "it belongs to source ops, which no longer wants it and keeps it, as adopt is `never` here",
-        ),
-        owned(
-            CurrentOwner::ApplySet("a-v1".into()),
-            "OwnedByApplySet",
-            "a-v1",
-            "it belongs to the ApplySet a-v1: `kubectl get configmaps,secrets -A -l \
-             applyset.kubernetes.io/id=a-v1` finds its parent",
-        ),
-        owned(
-            CurrentOwner::Tool("ReplicaSet web-5d9".into()),
-            "OwnedByTool",
-            "ReplicaSet web-5d9",
-            "it belongs to ReplicaSet web-5d9",
-        ),
-        (
-            Reason::NotAdopted,
-            "NotAdopted",
-            Value::Null,
-            "it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes \
-             it over",
-        ),
-        (Reason::Unusable(x()), "ManifestUnusable", json!({"message": "x"}), "x"),
-        (
-            Reason::Oversized(OversizedUnit { workload: config(), objects: 3001, used: 601, limit: 600 }),
-            "UnitTooLarge",
-            json!({"object": config_json(), "count": 3001, "used": 601, "limit": 600}),
-            "3001 objects are released together with ConfigMap shop/env, and the record of what was good before \
-             (601 kB) is larger than one may be (600 kB); change fewer of them in one commit",
-        ),
-        (
-            Reason::Generated(config()),
-            "GeneratedValuesMismatch",
-            json!({"object": config_json()}),
-            "its generated values would not fit those of ConfigMap shop/env, which another render made: restore \
-             it, or delete all objects of the release with generated values",
-        ),
-    ]
-}
-
 fn writes() -> Vec<Row> {
     vec![
         (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
@@ -491,7 +430,7 @@ fn writes() -> Vec<Row> {
              are not over take 800 of 900 kB; retry in 5 s",
         ),
         (
-            Reason::Fight(FightCause::Changes("kubectl".into()), Duration::from_secs(5)),
+            Reason::Fight(FightCause::Changes(["kubectl".into()].into()), Duration::from_secs(5)),
             "CompetingWriter",
             json!({"cause": "FieldsChanged", "holder": "kubectl", "retryAfterSeconds": 5}),
             "kubectl keeps changing the same fields: stop it, or leave these fields to it; next repair in 5 s",
@@ -508,15 +447,19 @@ fn writes() -> Vec<Row> {
 
 fn rows() -> Vec<Row> {
     [
-        kinds_and_records(),
+        kind_rows::kinds_and_records(),
+        kind_rows::watches(),
         sources(),
         dependencies(),
         budgets(),
+        shared_budgets(),
         people(),
         rejections_and_opt_outs(),
         steps(),
         step_obstacles(),
-        refusals(),
+        refusal_rows::refused_contents(),
+        refusal_rows::refusals(),
+        refusal_rows::unusable_manifests(),
         writes(),
         prune_rows::deferred(),
         prune_rows::deferred_for_all(),
@@ -584,9 +527,21 @@ fn whoever_reads_the_form_gets_all_of_it_back() {
 #[test]
 fn the_words_of_others_and_lists_of_objects_are_bounded() {
     let details = |reason: &Reason| *CodedReason::of(reason).details.unwrap();
-    let long = details(&Reason::Unusable("é".repeat(MAX_MESSAGE_BYTES).into()));
+    let long = details(&Reason::Unusable("é".repeat(MAX_MESSAGE_BYTES).as_str().into()));
     assert_eq!(long.message.map(|text| text.len()), Some(MAX_MESSAGE_BYTES));
     let many = vec![config(); MAX_NAMED_OBJECTS + 1].into();
     let short = details(&Reason::Budget(BudgetShortage::SlowStart(1, many)));
     assert_eq!((short.objects.len(), short.used), (MAX_NAMED_OBJECTS, Some(MAX_NAMED_OBJECTS as u32 + 1)));
+}
+
+#[test]
+fn the_holder_of_a_claim_is_named_as_far_as_it_is_known() {
+    let check = |holder: ClaimHolder, expected: &str| assert_eq!(holder.to_string(), expected);
+    check(holder(Some("ops")), "source ops, process 12 on host");
+    check(holder(None), "another source, process 12 on host");
+    check(ClaimHolder { process: None, ..holder(Some("ops")) }, "source ops");
+    check(
+        ClaimHolder { has_ended: true, ..holder(Some("ops")) },
+        "source ops, process 12 on host, which has ended",
+    );
 }

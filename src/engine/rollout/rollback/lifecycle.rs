@@ -16,7 +16,6 @@
 //! would keep its slot from all others.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId};
@@ -28,7 +27,8 @@ use crate::engine::rollout::rollback::rejection::{
 use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, ContentRef, KindState, LiveObject, Reason, SharedDesiredObject, is_workload,
+    AcceptedContent, ContentRef, KindState, LiveObject, Reason, RefusalCause, SharedDesiredObject,
+    is_workload,
 };
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 
@@ -375,8 +375,8 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, &RollbackObstacle::Refused(id.clone(), why));
     }
 
-    /// Returns why the good content of an object is refused for good, in the words of the server.
-    fn rollback_refusal(&self, id: &ObjectId) -> Option<Arc<str>> {
+    /// Returns the cause for which the good content of an object is refused for good.
+    fn rollback_refusal(&self, id: &ObjectId) -> Option<RefusalCause> {
         let entry = self.entry(id)?;
         let ReplacementContent::Read(good, _) = &entry.rejection.as_ref()?.replacement else {
             return None;
@@ -387,6 +387,6 @@ impl Engine {
             _ if refusal.can_be_recreated(good) => false,
             _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
         };
-        final_now.then(|| refusal.text.clone())
+        final_now.then(|| refusal.cause.clone())
     }
 }

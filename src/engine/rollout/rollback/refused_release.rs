@@ -52,7 +52,7 @@ impl Engine {
             return None;
         }
         let failed = self.failed_release(id, &ReleaseUnit { revision, ..unit.clone() }, why);
-        let cause = RejectionCause::NewerRefused(failed, refused.clone(), refusal.text.clone());
+        let cause = RejectionCause::NewerRefused(failed, refused.clone(), refusal.cause.clone());
         Some(Rejection { unit, action: RejectionAction::RollBack, cause: bound_cause(cause.to_string()) })
     }
 

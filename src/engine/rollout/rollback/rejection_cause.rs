@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::RefusalCause;
 use crate::engine::restart::changed_data::ChangedData;
 use crate::object::{ObjectId, Revision};
 
@@ -17,8 +18,8 @@ pub(crate) enum RejectionCause {
     /// The rollout of a workload failed.
     RolloutFailed(FailedRelease),
     /// The rollout of a workload failed. The server refuses this object, for which the newer content
-    /// of the workload waits or which is the workload itself, in these words.
-    NewerRefused(FailedRelease, ObjectId, Arc<str>),
+    /// of the workload waits or which is the workload itself, for this cause.
+    NewerRefused(FailedRelease, ObjectId, RefusalCause),
 }
 
 /// A release whose rollout failed.
@@ -50,8 +51,8 @@ pub(crate) enum FailedChange {
 pub(crate) enum RollbackObstacle {
     /// The older content of this workload fails too, for this reason.
     Failed(ObjectId, Arc<str>),
-    /// The server refuses the older content of this workload, in these words.
-    Refused(ObjectId, Arc<str>),
+    /// The server refuses the older content of this workload, for this cause.
+    Refused(ObjectId, RefusalCause),
     /// This object in this revision cannot be read any more.
     Unreadable(ObjectId, Revision),
     /// This object in this revision is of another source, and not in the repository of this one.

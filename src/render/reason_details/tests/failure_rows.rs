@@ -87,7 +87,7 @@ fn workloads() -> Vec<FailureRow> {
             "no progress for 10m: step 1 of 2: 3 of 4 new pods are ready; pod web-1: its probe fails",
         ),
         (
-            RolloutFailureCause::RecreationRefused(x()),
+            RolloutFailureCause::RecreationRefused(RefusalCause::Message(x())),
             CauseCode::RecreationRefused,
             json!({"message": "x"}),
             "x",

@@ -1,7 +1,9 @@
 //! The rows of what came of orders.
 
 use super::*;
-use crate::engine::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit};
+use crate::engine::{
+    AnsweredOrder, IntentOutcome, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
+};
 use crate::object::Revision;
 
 /// An outcome, its code, its other values and its sentence.
@@ -189,4 +191,22 @@ fn the_giver_of_an_order_is_named_where_that_is_known() {
         assert_eq!(answer.to_string(), expected);
         assert_eq!(json!(answer), json!(expected), "a trace has the sentence");
     }
+}
+
+#[test]
+fn each_pause_and_each_hold_says_what_came_of_it() {
+    let check = |outcome: IntentOutcome, expected: &str| assert_eq!(outcome.to_string(), expected);
+    check(IntentOutcome::Paused(config()), "paused: ConfigMap shop/env");
+    check(IntentOutcome::SourcePaused("shop".into()), "paused: source shop");
+    check(
+        IntentOutcome::Held(config(), jiff::Timestamp::UNIX_EPOCH),
+        "held: ConfigMap shop/env until 1970-01-01T00:00:00Z",
+    );
+    check(IntentOutcome::EndUnreadable(config()), "not held: ConfigMap shop/env: until when cannot be read");
+    check(
+        IntentOutcome::Denied(config()),
+        "not in effect: ConfigMap shop/env: optOut of its source is denied",
+    );
+    check(IntentOutcome::Resumed("source shop".into()), "resumed: source shop");
+    check(IntentOutcome::Released("ConfigMap shop/env".into()), "released: ConfigMap shop/env");
 }

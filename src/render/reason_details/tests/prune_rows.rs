@@ -1,6 +1,7 @@
 //! The rows of reasons about deletions.
 
 use super::*;
+use crate::engine::LossyKind;
 
 fn peer(interest: PeerInterest) -> Reason {
     Reason::Confirm(PruneCause::Withheld(WithheldCause::Peer("ops".into(), interest)))
@@ -173,7 +174,7 @@ pub(super) fn pending() -> Vec<Row> {
              list`",
         ),
         confirm(
-            PruneCause::DataLoss("a Namespace"),
+            PruneCause::DataLoss(LossyKind::Namespace),
             json!({"cause": "LosesData"}),
             "a Namespace is deleted only after a confirmation; see `rhumb prune list`",
         ),
@@ -265,7 +266,7 @@ pub(super) fn kept() -> Vec<Row> {
         keep(PruneCause::PolicyOff, json!({"cause": "PruneOff"}), "no longer wanted; `prune` is off"),
         keep(PruneCause::NotInFiles, json!({"cause": "NotInFiles"}), "not in the given files"),
         keep(
-            PruneCause::Incomplete(x()),
+            PruneCause::Incomplete(IncompleteCause::Message(x())),
             json!({"cause": "SourceNotRead", "message": "x"}),
             "nothing is pruned, as the source was not read completely: x",
         ),
