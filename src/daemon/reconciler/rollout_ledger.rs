@@ -1,8 +1,8 @@
 //! Reads and writes the cluster's rollout ledger.
 //!
-//! `sync_rollout_ledger` ends each turn of the loop: it writes what `Engine::poll_ledger` asks for,
-//! by compare-and-swap. The answer goes in as `Input::Ledger`. That marks the workloads whose claim
-//! is there, and `Engine::decide` lets their writes pass.
+//! `sync_rollout_ledger` follows the decisions of each turn of the loop. It writes what
+//! `Engine::poll_ledger` asks for, by compare-and-swap. The answer goes in as `Input::Ledger`. That
+//! marks the workloads whose claim is there, and `Engine::decide` lets their writes pass.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

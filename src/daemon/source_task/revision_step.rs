@@ -125,7 +125,7 @@ impl SourceTask {
         };
         let same = reported.filter(is_read).filter(|_| rendered == RenderStep::Kept);
         if let (Some(reported), ReadMode::Changes) = (same, self.read_mode) {
-            // Nothing is new, unless that it can be read again.
+            // Nothing is new, except that it can be read again.
             let reading = SourceReading {
                 revision: Some(revision),
                 incomplete_reason: refusal_text(reported),

@@ -7,8 +7,8 @@
 //! its claim, without a new start.
 //!
 //! `Engine::decide` calls `claim_budget`. `src/daemon/reconciler/rollout_ledger.rs` writes what
-//! `next_ledger` returns, and hands the answer to `set_ledger`. The table in `mod.rs` has the
-//! states of a workload, each with what becomes of its claim.
+//! `next_ledger` returns by `Engine::poll_ledger`, and hands the answer to `set_ledger`. The table
+//! in `mod.rs` has the states of a workload, each with what becomes of its claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

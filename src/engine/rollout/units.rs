@@ -283,8 +283,8 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        // A rollback waits for no claim: its workload comes after it.
-        if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
+        // What goes back beside a workload waits for no claim, as the workload comes after it.
+        if self.is_recorded(source, desired) {
             return None;
         }
         if let Some(reason) = self.config_consumers_blocker(source, &desired.id) {
