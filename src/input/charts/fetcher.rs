@@ -136,7 +136,8 @@ impl ChartFetcher {
         let ChartReference { repository, name, version } = reference;
         let address = self.allowed_address(repository, name, version)?;
         let is_pinned = matches!(wanted_digest, ExpectedDigest::Pinned(_));
-        if !is_exact(version) && !(is_pinned && is_version(version)) {
+        let is_one = is_exact(version) || is_pinned && is_version(version);
+        if !is_one {
             let means = self.newest_version(host, repository, name, version).await.ok();
             // A version of fewer numbers is that of one chart, where the server has it.
             if means.as_ref() != Some(version) {

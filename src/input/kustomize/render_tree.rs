@@ -195,8 +195,8 @@ fn names_annotations(text: &[u8]) -> bool {
     ANNOTATION_PATHS.iter().any(|path| (0..text.len()).any(|at| is_of_object(path.as_bytes(), at)))
 }
 
-/// Returns whether a file has this that says what happens to objects. Files of objects and of data
-/// do not: kustomize replaces what objects say, and data stays data.
+/// Returns whether a file that says what happens to objects has such a text. Files of objects and
+/// of data say nothing: kustomize replaces what objects say, and data stays data.
 fn has_instruction(
     closure: &Closure,
     files: &impl FileTree,
