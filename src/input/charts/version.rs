@@ -12,8 +12,8 @@ pub(in crate::input) fn is_exact(text: &str) -> bool {
     number_count(text) == Some(3)
 }
 
-/// Returns whether a chart may have this version. helm takes one of fewer numbers too. It is a range
-/// where no chart has it.
+/// Returns whether a chart may have this version. helm takes one of fewer numbers too. It is a
+/// range where no chart has it.
 pub(super) fn is_version(text: &str) -> bool {
     number_count(text).is_some_and(|count| count <= 3)
 }

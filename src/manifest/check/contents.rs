@@ -132,8 +132,8 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    /// Reports a value of a Secret that is a file as SOPS writes it. Other tools look for these, and
-    /// open them before they apply the Secret.
+    /// Reports a value of a Secret that is a file as SOPS writes it. Other tools look for these,
+    /// and open them before they apply the Secret.
     fn encrypted_file(&mut self, key: &str, value: &Value) {
         let decoded = value.as_str().and_then(decode_base64).unwrap_or_default();
         let has = |word: &str| decoded.windows(word.len()).any(|part| part == word.as_bytes());
