@@ -27,7 +27,7 @@ const MAX_REPOSITORIES: usize = 3;
 /// The time for a first render of all roots, and for each later one.
 const READ_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// Measures N2, where there are such repositories.
+/// Measures their renders, where there are such repositories.
 pub(crate) fn measure(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
     let Some(folder) = std::env::var_os("RHUMB_INPUTS").map(PathBuf::from) else {
         table.add("S9 roots rendered of real repositories", "not measured: RHUMB_INPUTS names no folder");

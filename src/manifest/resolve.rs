@@ -231,7 +231,11 @@ impl Resolver<'_, '_, '_> {
             _ => {}
         }
         if self.tree.is_merge(key) {
-            self.begin_merge(value, into)?;
+            // What is merged into a merged mapping may be there by now.
+            let is_merged = matches!(self.stack.last(), Some(ResolveFrame::Merge { .. }));
+            if !is_merged || self.order == MergeOrder::Written {
+                self.begin_merge(value, into)?;
+            }
             return Ok(None);
         }
         let text = self.key(key)?;
@@ -310,7 +314,22 @@ impl Resolver<'_, '_, '_> {
         }
         self.spend(target, 0)?;
         self.stack.push(ResolveFrame::Merge { next: self.tree.first(target), into, key: None });
+        if self.order == MergeOrder::OwnFirst {
+            // What is merged into it comes before its own keys, which win so.
+            let left = self.merge_sources(target);
+            self.stack.push(ResolveFrame::MergeList { left, into });
+        }
         Ok(())
+    }
+
+    /// Returns what is merged into a mapping.
+    fn merge_sources(&self, mapping: YamlNodeId) -> Vec<YamlNodeId> {
+        let merges = self.tree.pairs(mapping).filter(|(key, _)| self.tree.is_merge(*key));
+        let sources = merges.flat_map(|(_, value)| match self.tree.kind(value) {
+            YamlNodeKind::Sequence => self.tree.children(value).collect::<Vec<_>>(),
+            _ => vec![value],
+        });
+        sources.collect()
     }
 
     /// Starts a node: a scalar is done at once, a collection becomes a frame.

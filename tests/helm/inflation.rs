@@ -198,7 +198,7 @@ fn dates_and_aliases_of_values_that_are_merged_are_those_of_kustomize() {
                   inner: {same: *base, other: 1}\n\
                   old: &old yes\nolder: [*old]\nlisted: &listed\n  <<: [*base]\n  disk: 2\n\
                   nested:\n  <<: [*listed]\n  third: 3\nflow: {<<: *base, other: 1}\n\
-                  late:\n  cpu: 2\n  <<: [*base]\n";
+                  late: &late\n  cpu: 2\n  <<: [*base]\nlater:\n  <<: [*late]\n  other: 1\n";
     for fields in [
         "valuesFile: prod.yaml",
         "valuesInline: {replicas: 5}, valuesFile: prod.yaml",

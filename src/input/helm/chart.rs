@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::input::kustomize::printable;
+use crate::input::kustomize::{folded, printable};
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPosition, float_text, read_first_document};
 use crate::object::Diagnostic;
 
@@ -143,8 +143,8 @@ fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
 /// Returns the entry of a key. Go decodes JSON whatever the case of a key, and so does helm. It has
 /// the keys in order by then, and the last one counts.
 fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
-    let entries = value.entries().iter().filter(|entry| entry.key.eq_ignore_ascii_case(key));
-    entries.max_by(|a, b| a.key.cmp(&b.key))
+    let is_named = |entry: &&PlacedEntry| entry.key == key || folded(&entry.key) == folded(key);
+    value.entries().iter().filter(is_named).max_by(|a, b| a.key.cmp(&b.key))
 }
 
 fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
@@ -204,6 +204,8 @@ mod tests {
         let name = |text: &str| read(&format!("{text}version: 1.0.0\n")).0.name;
         assert_eq!(name("Name: a\nname: b\n"), "b");
         assert_eq!(name("name: b\nName: a\n"), "b");
+        // One of the two letters beyond ASCII that fold into it.
+        assert_eq!(read("name: a\nver\u{17f}ion: 1.0.0\n").0.version, "1.0.0");
     }
 
     /// Compares with what helm 3.22 makes of each text, as `.Chart.Version` shows it.

@@ -436,6 +436,10 @@ mod tests {
             late,
             json!({"a": {"b": 1, "c": 2}, "d": {"b": 3, "c": 2}, "e": {"b": 3}, "x": 1}),
         );
+        // So does a key of a mapping that is merged in turn.
+        let twice = "a: &a {b: 1, c: 2}\nd: &d\n  b: 3\n  <<: [*a]\ne:\n  <<: [*d]\n";
+        let d = json!({"b": 3, "c": 2});
+        check(json!({"x": 1}), twice, json!({"a": {"b": 1, "c": 2}, "d": d, "e": d, "x": 1}));
         // A key of the kustomization is one of the mapping itself, whoever wins.
         let merged = "a: &a {b: 1, c: 2}\nd:\n  <<: [*a]\n  e: 3\n";
         let left = json!({"a": {"b": 1, "c": 2}, "d": {"b": 5, "c": 2, "e": 3}});

@@ -290,7 +290,7 @@ pub(super) fn fields<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<It
 }
 
 /// Returns the letters of a key in one case, among them the two beyond ASCII that fold into it.
-pub(super) fn folded(key: &str) -> String {
+pub(in crate::input) fn folded(key: &str) -> String {
     let fold = |letter| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',

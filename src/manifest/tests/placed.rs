@@ -75,9 +75,11 @@ fn an_alias_names_the_place_of_what_it_stands_for_and_a_merged_key_the_way_it_ca
 
 #[test]
 fn own_keys_win_over_merged_ones_for_a_reader_that_says_so() {
-    let text = "a: &a {x: 1, y: 1}\nb:\n  x: 2\n  <<: *a\n";
+    let text = "a: &a {x: 1, y: 1}\nb: &b\n  x: 2\n  <<: *a\nc:\n  <<: [*b]\n";
     let check = |file: PlacedFile, expected: serde_json::Value| {
-        assert_eq!(entry(&file.documents[0], "b").0.to_value(), expected);
+        for mapping in ["b", "c"] {
+            assert_eq!(entry(&file.documents[0], mapping).0.to_value(), expected, "{mapping}");
+        }
     };
     let name = Arc::from("file.yaml");
     check(read_first_document(&name, text.as_bytes()), json!({"x": 1, "y": 1}));
