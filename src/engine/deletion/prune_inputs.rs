@@ -286,7 +286,8 @@ impl Engine {
             }
             let wanted = entry.target_content().map(|(_, desired)| desired);
             for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.previous_content) {
-                for need in desired.needs.iter().chain(&desired.depends_on) {
+                let used = desired.restart_references().unwrap_or_default();
+                for need in desired.needs.iter().chain(&desired.depends_on).chain(used) {
                     units.join(id, need);
                 }
             }
@@ -321,7 +322,8 @@ impl Engine {
         for user in unwanted {
             if let Some(accepted) = self.objects.entries.get(*user).and_then(|entry| entry.accepted.content())
             {
-                users.extend(accepted.needs.iter().map(|used| (used, *user)));
+                let optional = accepted.restart_references().unwrap_or_default();
+                users.extend(accepted.needs.iter().chain(optional).map(|used| (used, *user)));
             }
         }
         users

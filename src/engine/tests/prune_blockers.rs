@@ -222,6 +222,30 @@ fn a_fact_that_comes_after_the_decision_to_delete_an_object_keeps_it() {
     assert_eq!(judged(&mut engine, FIRST, &a), kept);
 }
 
+// Its pods are started with the data, also where they may be missing.
+#[test]
+fn data_that_a_workload_restarts_for_go_after_it() {
+    let (env, web) = (config("env"), id("apps", "Deployment", "shop", "web"));
+    let mut user = (*desired(&web, 1, "web")).clone();
+    user.config = Some(Box::new(ConfigRole::Uses([env.clone()].into())));
+    let kept = config("kept");
+    let files = [
+        ("web", Some(user.into())),
+        ("env", Some(desired(&env, 1, "env"))),
+        ("kept", Some(desired(&kept, 1, "kept"))),
+    ];
+    let mut engine = engine(&[SET], &[maps(), web.group_kind()]);
+    engine.set_reading(FIRST, reading("r1", &files));
+    for (uid, one) in [(1, &env), (2, &web), (3, &kept)] {
+        show(&mut engine, one, uid);
+    }
+    engine.set_reading(FIRST, reading("r2", &[("web", None), ("env", None)]));
+    assert_eq!(judged(&mut engine, FIRST, &env), "pruned after Deployment shop/web, which uses it");
+    assert_eq!(judged(&mut engine, FIRST, &web), "delete");
+    engine.observe_absence(&web);
+    assert_eq!(judged(&mut engine, FIRST, &env), "delete");
+}
+
 // Others may have written it, and they may decide about that object alone.
 #[test]
 fn what_stands_on_one_object_takes_no_guard_off_the_others_of_its_kind() {
