@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use crate::engine::LiveObject;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, bound_cause};
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease, RejectionCause};
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Returns the rejection of the newest unit that brought data for which a workload was restarted;
-    /// none where nothing of it can go back.
+    /// Returns the rejection of the unit that brought data for which a workload was restarted; none
+    /// where nothing of it can go back.
     pub(in crate::engine) fn failed_data_rejection(
         &self,
         source: SourceId,
@@ -25,23 +24,15 @@ impl Engine {
         let (_, desired) = self.entry(workload)?.target_content()?;
         let started = self.live_object(workload).and_then(LiveObject::shown_config_stamp)?;
         let used = desired.restart_references()?;
-        let changed: Vec<&ObjectId> = started.positions().filter_map(|position| used.get(position)).collect();
-        let has_brought = |unit: &ReleaseUnit, data: &ObjectId| {
-            unit.members.get(data).is_some_and(|member| {
-                let is_replaced =
-                    member.rollback_target.content_ref().is_some() && !member.has_unchanged_content();
-                is_replaced && self.is_member_shown(data, member)
-            })
-        };
-        let has_rejection = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.rejection.is_some());
-        let ledger = self.rollouts.ledger.latest()?;
-        let inventory_id = &self.sources.inventory_ids()[source];
-        // A unit of data is over as soon as they are written.
-        let mut units = ledger.units.iter().chain(ledger.history.iter().rev());
-        let unit = units.find(|unit| {
-            unit.inventory_id == *inventory_id && changed.iter().any(|data| has_brought(unit, data))
+        let mut changed = started.positions().filter_map(|position| used.get(position));
+        let unit = changed.find_map(|data| {
+            let unit = self.replaced_unit(source, data)?;
+            let member = unit.members.get(data)?;
+            let replaces = member.rollback_target.content_ref().is_some() && !member.has_unchanged_content();
+            replaces.then_some(unit)
         })?;
-        let action = self.action_for_unit(unit, workload);
+        let has_rejection = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.rejection.is_some());
+        let action = self.action_for_unit(&unit, workload);
         if action == RejectionAction::Quarantine || unit.members.keys().any(has_rejection) {
             return None;
         }
@@ -51,7 +42,7 @@ impl Engine {
             restarted_for: Some(self.changed_data(workload, started)),
             why: why.clone(),
         });
-        let rejection = Rejection { unit: unit.clone(), action, cause: bound_cause(failed.to_string()) };
+        let rejection = Rejection { unit, action, cause: bound_cause(failed.to_string()) };
         (!self.is_superseded(source, &rejection)).then_some(rejection)
     }
 }
