@@ -306,30 +306,25 @@ fn web_host(host: &str) -> &str {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(forge: Forge, url: &str, repository: &str, followed: &[&str], others: &[&str]) {
+        let to = Recipient::Forge {
+            forge,
+            url: url.to_owned(),
+            repository: repository.to_owned(),
+            token: "t".into(),
+            context: "c".to_owned(),
+        };
+        for address in followed {
+            assert!(to.is_for(&SourceLocation::of_repository(address)), "{repository} at {url}: {address}");
+        }
+        for address in others {
+            assert!(!to.is_for(&SourceLocation::of_repository(address)), "{repository} at {url}: {address}");
+        }
+    }
+
     #[test]
     fn a_repository_shows_the_status_of_sources_that_follow_it() {
-        #[track_caller]
-        fn check(forge: Forge, url: &str, repository: &str, followed: &[&str], others: &[&str]) {
-            let to = Recipient::Forge {
-                forge,
-                url: url.to_owned(),
-                repository: repository.to_owned(),
-                token: "t".into(),
-                context: "c".to_owned(),
-            };
-            for address in followed {
-                assert!(
-                    to.is_for(&SourceLocation::of_repository(address)),
-                    "{repository} at {url}: {address}"
-                );
-            }
-            for address in others {
-                assert!(
-                    !to.is_for(&SourceLocation::of_repository(address)),
-                    "{repository} at {url}: {address}"
-                );
-            }
-        }
         check(
             Forge::GitHub,
             "https://api.github.com",
@@ -380,15 +375,8 @@ mod tests {
             Forge::GitLab,
             "https://gitlab.com",
             "42",
-            &["https://gitlab.com:443/acme/shop.git"],
-            &["https://gitlab.com:8443/acme/shop.git"],
-        );
-        check(
-            Forge::GitLab,
-            "https://gitlab.com",
-            "42",
-            &["https://gitlab.com/acme/shop.git"],
-            &["https://example.org/acme/shop.git"],
+            &["https://gitlab.com/acme/shop.git", "https://gitlab.com:443/acme/shop.git"],
+            &["https://example.org/acme/shop.git", "https://gitlab.com:8443/acme/shop.git"],
         );
         let slack = Recipient::Slack { url: "u".into() };
         assert!(slack.is_for(&SourceLocation::Directory("/srv".into())));

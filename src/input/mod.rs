@@ -40,6 +40,7 @@ mod paths;
 mod plain_files;
 mod plaintext_index;
 mod plaintext_layout;
+mod printed_root;
 mod program_slots;
 mod reading;
 mod release_render;

@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::rendered_names::RenderedNames;
 use super::sops::{SopsFormat, is_encrypted};
-use super::substitution::{RevisionVariables, digest, file_bytes, has_dollar};
+use super::substitution::{RevisionVariables, file_bytes, has_dollar};
 use super::tree::FileTree;
-use super::variables::{DocumentUsability, SubstitutedDocument, VariableTable, substitute};
+use super::variables::{DocumentUsability, SubstitutedDocument, substitute};
 use crate::manifest::listed_objects;
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{
@@ -33,7 +33,7 @@ pub(super) fn substitute_plain_files<T: FileTree>(
     known: &HashMap<RootKey, RenderedRoot>,
     literal: &mut LiteralFiles,
 ) -> Result<(Vec<RenderedRoot>, Vec<RenderedContent>), SourceError> {
-    let (before, keys) = (std::mem::take(literal), FileKeys::of(&variables.table));
+    let (before, keys) = (std::mem::take(literal), FileKeys::of(variables));
     let known_paths: HashSet<&str> = known.values().map(|root| &*root.path).collect();
     let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
@@ -113,9 +113,9 @@ fn substitute_file(
 struct FileKeys(Vec<u8>);
 
 impl FileKeys {
-    fn of(table: &VariableTable) -> Self {
+    fn of(variables: &RevisionVariables) -> Self {
         let mut parts = Vec::new();
-        for (name, value) in table.key_values(&digest) {
+        for (name, value) in variables.key_values() {
             for part in [name, value] {
                 parts.extend_from_slice(&(part.len() as u64).to_be_bytes());
                 parts.extend_from_slice(part.as_bytes());
@@ -127,7 +127,7 @@ impl FileKeys {
     /// Returns the key of what is made of a file.
     fn key_of(&self, file: &SnapshotFile) -> RootKey {
         let mut hash = Sha256::new();
-        hash.update("rhumb substitute 4");
+        hash.update("rhumb substitute 5");
         hash.update(<[u8; 20]>::from(file.blob));
         hash.update(&self.0);
         hash.finalize().into()
@@ -204,6 +204,32 @@ mod tests {
         let made: String =
             contents.iter().map(|made| String::from_utf8_lossy(&made.bytes).into_owned()).collect();
         assert!(made.contains(SEALED_PREFIX) && !made.contains("canary"), "{made}");
+    }
+
+    #[test]
+    fn a_file_is_made_anew_where_others_open_what_is_sealed() {
+        let keys = |recipient: &str| {
+            let secret = sealed_secret("vars", "canary").replace("age1of-nobody", recipient);
+            let tree = MemoryTree::new().file("vars.yaml", &secret);
+            let files = vec![plain_file("vars.yaml", &secret)];
+            let plain = Snapshot::of_files(Revision::new("0"), files, Vec::new());
+            let from = vec![VariableHolder {
+                kind: VariableHolderKind::Secret,
+                namespace: "shop".parse().unwrap(),
+                name: "vars".parse().unwrap(),
+                need: VariableHolderNeed::Required,
+                secrecy: VariableSecrecy::Secret,
+            }];
+            // It wins over the only variable of the Secret.
+            let values = BTreeMap::from([("TOKEN".parse().unwrap(), "shown".to_owned())]);
+            let config = SubstitutionConfig { values, from };
+            let variables = variables_of(&config, &RootListing { roots: Vec::new(), plain }, &tree);
+            let made = plain_file("a.yaml", "a: ${TOKEN}\n");
+            (variables.digest(), FileKeys::of(&variables).key_of(&made))
+        };
+        let (before, after) = (keys("age1of-nobody"), keys("age1of-another"));
+        assert_eq!(before, keys("age1of-nobody"));
+        assert!(before.0 != after.0 && before.1 != after.1, "{before:?} {after:?}");
     }
 
     #[test]

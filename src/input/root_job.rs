@@ -13,7 +13,7 @@ use super::root_closure::RootClosure;
 use super::root_render::{RenderError, RenderOutput, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram, SandboxPart};
-use super::substitution::{self, RevisionVariables};
+use super::substitution::RevisionVariables;
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{
     BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SharedTexts, SnapshotFile, SourceError,
@@ -105,7 +105,7 @@ pub(super) fn plan_root(
         return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)])));
     };
     if let Some(variables) = &variables {
-        inputs.variables = variables.table.key_values(&substitution::digest);
+        inputs.variables = variables.key_values();
         inputs.options.insert("substitute".to_owned(), "1".to_owned());
     }
     let key = inputs.key().bytes();

@@ -15,8 +15,9 @@ use super::kustomize::{
     RenderTree, can_quote_secret, strip_mark,
 };
 use super::opened_inputs::{ExtractedValues, OpenedInputs};
-use super::origin::{ObjectOrigin, OriginAnnotation, strip_origin, strip_transformations};
+use super::origin::{ObjectOrigin, strip_origin, strip_transformations};
 use super::paths::{folder_of, seen_from};
+use super::printed_root::{PrintedRoot, print_expected, print_with_origins};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::rendered_names::RenderedNames;
@@ -197,54 +198,6 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     objects.into_rendered(charts)
 }
 
-/// The output of kustomize for a root, and what is known of the origins in it.
-struct PrintedRoot {
-    documents: Vec<PrintedDocument>,
-    /// The numbers of the charts, by the paths of the files that hold their objects.
-    charts: BTreeMap<String, usize>,
-    tracking: OriginTracking,
-    /// The expected origin of each document; empty where none was expected.
-    origins: Vec<OriginAnnotation>,
-}
-
-/// Prints a root without asking for origins. None where the output is another than expected.
-async fn print_expected<T: FileTree>(
-    host: &RenderHost,
-    program: &InstalledProgram,
-    closure: &Closure,
-    files: &T,
-    values: RenderValues<'_>,
-    expected: &ExpectedObjects,
-) -> Result<Option<PrintedRoot>, RenderError> {
-    let tree = RenderTree::plain(closure);
-    let output = build(host, program, &tree, files, values.opened).await?;
-    let documents = documents("kustomize", &output, values, &root_place(closure))?;
-    let origins = expected.origins(documents.iter().map(|document| &document.body));
-    Ok(origins.map(|origins| PrintedRoot { documents, charts: tree.charts, tracking: tree.origins, origins }))
-}
-
-/// Prints a root with the origins that kustomize writes, where it can.
-async fn print_with_origins<T: FileTree>(
-    host: &RenderHost,
-    program: &InstalledProgram,
-    kustomization: TracedKustomization<'_>,
-    files: &T,
-    values: RenderValues<'_>,
-) -> Result<PrintedRoot, RenderError> {
-    let TracedKustomization { closure, charts, .. } = kustomization;
-    let tree = RenderTree::with_charts(closure, files, charts)?;
-    let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
-        // Origins are worth nothing where they are what the program fails for.
-        Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
-            let tree = RenderTree::plain_with_charts(closure, files, charts)?;
-            (build(host, program, &tree, files, values.opened).await?, OriginTracking::Absent)
-        }
-        output => (output?, tree.origins),
-    };
-    let documents = documents("kustomize", &output, values, &root_place(closure))?;
-    Ok(PrintedRoot { documents, charts: tree.charts, tracking, origins: Vec::new() })
-}
-
 /// The values that take part in a render besides the files of the root.
 #[derive(Clone, Copy)]
 pub(crate) struct RenderValues<'a> {
@@ -252,12 +205,6 @@ pub(crate) struct RenderValues<'a> {
     pub(super) variables: Option<&'a VariableTable>,
     /// The encrypted files.
     pub(super) opened: &'a OpenedInputs,
-}
-
-/// Returns the place of the file that makes its folder a root.
-fn root_place(closure: &Closure) -> ManifestOrigin {
-    let file = closure.folders.first().and_then(|folder| closure.files.get(&folder.file));
-    ManifestOrigin::of_file(file.map_or_else(|| closure.root.clone(), |file| file.source.clone()))
 }
 
 /// The files of a kustomize root, and what helm made of the charts in them.
@@ -332,7 +279,7 @@ pub(super) fn rendered_objects(objects: Vec<ChartObject>) -> Vec<RenderedObject>
 }
 
 /// Runs the program over a tree, and returns what it prints.
-async fn build<T: FileTree>(
+pub(super) async fn build<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
     tree: &RenderTree,

@@ -1,6 +1,6 @@
 //! The variables of one revision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -17,11 +17,13 @@ use super::variables::{
 use crate::config::{
     SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableSecrecy,
 };
-use crate::object::{Diagnostic, GroupKind, ObjectId};
+use crate::object::{Diagnostic, GroupKind, ObjectId, hex_text};
 use crate::source::{ClusterFacts, FactUse, KnownClusterFacts, ObjectFact, SnapshotFile, SourceError};
 
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
+/// The entry of the recipients of a seal among variables: no variable can have this name.
+const RECIPIENTS_ENTRY: &str = "!";
 
 /// Indicates whether `${NAME}` in the files of a source is a variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +59,16 @@ pub(super) struct RevisionVariables {
 impl RevisionVariables {
     /// Returns the digest of all that objects with variables depend on.
     pub(super) fn digest(&self) -> [u8; 32] {
-        digest(format!("{:?} {:?}", self.table.key_values(&digest), self.faults).as_bytes())
+        digest(format!("{:?} {:?}", self.key_values(), self.faults).as_bytes())
+    }
+
+    /// Returns the variables as they enter the key of a render, and who opens what is sealed for
+    /// them. A file that gives no variable any more still seals: others may win over all in it.
+    pub(super) fn key_values(&self) -> BTreeMap<String, String> {
+        let recipients = self.keys.recipients_text();
+        let recipients =
+            recipients.map(|text| (RECIPIENTS_ENTRY.to_owned(), hex_text(&digest(text.as_bytes()))));
+        self.table.key_values(&digest).into_iter().chain(recipients).collect()
     }
 
     /// Returns whether another try may know more of them.
@@ -231,7 +242,7 @@ fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer
 }
 
 /// Returns the digest of a secret variable for the key of a render, which never leaves this host.
-pub(super) fn digest(value: &[u8]) -> [u8; 32] {
+fn digest(value: &[u8]) -> [u8; 32] {
     Sha256::digest(value).into()
 }
 
@@ -272,8 +283,6 @@ pub(super) fn file_bytes<T: FileTree>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::input::MemoryTree;
     use crate::input::roots::{RenderRoot, RootForm};

@@ -50,6 +50,12 @@ impl SealKeys {
         self.secrets.len()
     }
 
+    /// Returns who opens what is sealed: the data keys, encrypted for their recipients. None where
+    /// nothing is sealed.
+    pub(super) fn recipients_text(&self) -> Option<String> {
+        (!self.holders.is_empty()).then(|| Value::Array(self.holders.clone()).to_string())
+    }
+
     /// Adds the key of a file. Copies of one file have one key.
     pub(super) fn add(&mut self, FileSeal { secret, holders }: FileSeal) {
         if !self.secrets.contains(&secret) {

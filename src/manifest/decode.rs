@@ -446,7 +446,7 @@ fn drop_empty_namespace(body: &mut Map<String, Value>) {
 /// Returns the kind that a list of this kind gives to an item; none where the item names its own.
 pub(super) fn implied_kind<'k>(list: &'k str, item: &Map<String, Value>) -> Option<&'k str> {
     let is_written = ["kind", "apiVersion"].iter().any(|key| !text_of(item, key).is_empty());
-    (!is_written && list != "List").then(|| list.trim_end_matches("List"))
+    (!is_written && list != "List").then(|| list.strip_suffix("List").unwrap_or(list))
 }
 
 pub(super) fn is_list(body: &Map<String, Value>) -> bool {

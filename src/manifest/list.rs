@@ -70,6 +70,11 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "a"}}]}),
             &[map("a")],
         );
+        // A kind may itself end so.
+        check(
+            json!({"apiVersion": "v1", "kind": "BlockListList", "items": [{"metadata": {"name": "a"}}]}),
+            &[json!({"apiVersion": "v1", "kind": "BlockList", "metadata": {"name": "a"}})],
+        );
         check(json!({"apiVersion": "v1", "kind": "List", "items": null}), &[]);
         for odd in [
             json!({"kind": "List", "items": {}}),

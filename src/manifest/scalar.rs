@@ -256,7 +256,7 @@ fn parse_separated(text: &str) -> Option<f64> {
 
 /// Decodes standard base64 with padding, whatever its last bits. Line breaks inside are skipped, as
 /// Go does.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
+pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     GeneralPurpose::new(&alphabet::STANDARD, config).decode(clean).ok()

@@ -106,6 +106,8 @@ impl IgnoreFiles {
     /// Reads the ignore file of a folder; an error names the line.
     pub(super) fn push(&mut self, folder: &[u8], text: &[u8]) -> Result<(), String> {
         let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned())?;
+        // Editors write this mark before the first line, and it is no part of its rule.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut builder = GitignoreBuilder::new(".");
         for (number, line) in (1..).zip(text.lines()) {
             builder.add_line(None, line).map_err(|error| format!("line {number}: {error}"))?;
@@ -216,6 +218,18 @@ mod tests {
         ignores.leave_to(1);
         assert_eq!(ignores.depth(), 1);
         check(&ignores, "web/keep.yaml", EntryKind::File, true);
+    }
+
+    #[test]
+    fn an_ignore_file_is_read_whatever_its_editor_puts_around_lines() {
+        let ignored = |text: &str| {
+            let mut ignores = IgnoreFiles::default();
+            ignores.push(b"", text.as_bytes()).unwrap();
+            ["a.yaml", "b.yaml"].map(|name| ignores.is_ignored(name.as_bytes(), EntryKind::File))
+        };
+        assert_eq!(ignored("/a.yaml\nc.yaml\n"), [true, false]);
+        assert_eq!(ignored("\u{feff}/a.yaml\r\nc.yaml\r\n"), [true, false]);
+        assert_eq!(ignored("\u{feff}# all\r\nb.yaml"), [false, true]);
     }
 
     #[test]

@@ -84,6 +84,21 @@ fn a_range_is_refused_with_the_version_that_it_means() {
 }
 
 #[test]
+fn a_version_of_two_numbers_is_no_range_where_a_chart_has_it() {
+    let Repository { server, fixture, url } = &Repository::start();
+    server.index("/stable", &[["web", "0.1", "web-0.1.tgz"], ["web", "0.1.5", "x.tgz"]]);
+    server.answer("/stable/web-0.1.tgz", Answer::Content(chart("web", "0.1", "short")));
+    assert_eq!(fixture.newest_version([url, "web", "0.1"]).unwrap(), "0.1");
+    let fetched = fixture.fetch([url, "web", "0.1"]).unwrap();
+    assert_eq!((word(&fetched), &*fetched.reference.version), ("short".to_owned(), "0.1"));
+    server.index("/stable", &[["web", "0.1.5", "x.tgz"]]);
+    assert_eq!(refused(fixture.fetch([url, "web", "0.1"])).0, "unpinned-chart");
+    // A lock says which chart it was.
+    let pinned = ExpectedDigest::Pinned(fetched.digest);
+    assert_eq!(word(&fixture.fetch_expected([url, "web", "0.1"], pinned).unwrap()), "short");
+}
+
+#[test]
 fn what_is_not_there_is_reported_and_tried_again() {
     let Repository { server, fixture, url } = &Repository::start();
     for chart in [[url, "web", "1.0.1"], [url, "none", "1.0.0"]] {

@@ -123,7 +123,7 @@ impl Chart {
         let folder = self.repository.join(&self.root);
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(helm());
-        command.args(["template", &options.release, ".", "--include-crds", "--skip-tests"]);
+        command.args(["template", &options.release, ".", "--include-crds"]);
         command.args(["--namespace", &options.namespace]);
         for version in &*options.api_versions {
             command.args(["--api-versions", version]);

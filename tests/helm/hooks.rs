@@ -21,6 +21,7 @@ fn chart() -> Chart {
         job("last", "post-install,post-upgrade", "0"),
         job("goodbye", "pre-delete", "0"),
         job("check", "test", "0"),
+        job("smoke", "post-install,post-upgrade,test", "1"),
     ];
     Chart::of(
         &[
@@ -49,6 +50,7 @@ fn hooks_are_objects_in_the_order_of_helm_and_the_others_are_reported() {
             pair("late", "batch/namespaces//Job/early"),
             pair("config", before),
             pair("last", "/namespaces//ConfigMap/config"),
+            pair("smoke", "/namespaces//ConfigMap/config, batch/namespaces//Job/last"),
         ]
     );
     let mut notices: Vec<_> =
@@ -57,8 +59,8 @@ fn hooks_are_objects_in_the_order_of_helm_and_the_others_are_reported() {
     assert_eq!(
         notices,
         [
+            "web/templates/jobs.yaml: Job check: it is a test, which is not run",
             "web/templates/jobs.yaml: Job goodbye: it is a hook for deletion or rollback, which is not run",
-            "web/templates/jobs.yaml:54: this template makes a test, which is not run",
         ]
     );
     let text = format!("{:?}", render.objects.iter().map(|object| &object.body).collect::<Vec<_>>());

@@ -233,6 +233,45 @@ fn what_a_kustomization_does_to_objects_it_does_to_those_of_charts() {
     assert_eq!(objects.len(), 6);
 }
 
+/// The entry of the chart, and a ConfigMap beside it.
+const BESIDE: &str = "resources: [extra.yaml]\nhelmCharts: [{name: app, releaseName: a}]\n";
+const EXTRA: (&str, &str) = ("web/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n");
+
+#[test]
+fn what_a_generator_or_transformer_sees_is_what_kustomize_shows_it() {
+    for fields in [
+        "configMapGenerator: [{name: extra, behavior: merge, literals: [b=c]}]\n",
+        "configMapGenerator: [{name: extra, behavior: replace, literals: [b=c]}]\nnamePrefix: on-\n",
+        // No annotation that rhumb adds is there for it.
+        "transformers:\n- |-\n  apiVersion: builtin\n  kind: AnnotationsTransformer\n  metadata: {name: note}\n  \
+         annotations: {note: b}\n  fieldSpecs: [{path: metadata/annotations, create: false}]\n",
+    ] {
+        check_with(&format!("{BESIDE}{fields}"), &[EXTRA]);
+    }
+}
+
+#[test]
+fn what_kustomize_does_not_build_is_not_rendered() {
+    let patch =
+        ("web/patch.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\ndata: {b: c}\n");
+    for fields in [
+        // Charts come after the generators of a kustomization.
+        "configMapGenerator: [{name: a-told, behavior: merge, literals: [b=c]}]\n",
+        // Such a list was one of files before kustomize 2.1.
+        "patches: [patch.yaml]\n",
+        "patchesJson6902:\n- target: {version: v1, kind: ConfigMap, name: extra}\n  patch: |-\n    - op: add\n      \
+         path: /metadata/annotations/note\n      value: b\n",
+    ] {
+        let kustomization = format!("{BESIDE}{fields}");
+        let folder = repository(&[("web/kustomization.yaml", &kustomization), EXTRA, patch]);
+        let web = folder.path().join("web");
+        assert!(bare(&web).is_err(), "{kustomization}");
+        let (objects, diagnostics) = rendered(&web);
+        assert_eq!(objects, Vec::<Value>::new(), "{kustomization}");
+        assert!(diagnostics.iter().any(|found| found["severity"] == "error"), "{diagnostics:?}");
+    }
+}
+
 #[test]
 fn charts_of_bases_and_components_take_the_namespace_from_above() {
     let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n\

@@ -38,6 +38,24 @@ fn the_closure_alone_gives_what_helm_prints_of_the_folder() {
 }
 
 #[test]
+fn a_chart_without_a_form_and_values_with_a_colon_in_their_name_are_those_of_helm() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ .Values.x | quote }}}\n";
+    for form in ["", "apiVersion:\n", "apiVersion: ''\n"] {
+        let chart = Chart::of(
+            &[
+                ("web/Chart.yaml", &format!("{form}name: web\nversion: 1.0.0\n")),
+                ("web/templates/a.yaml", map),
+                ("web/values:prod.yaml", "x: prod\n"),
+            ],
+            &[],
+        );
+        let values = vec![ValuesSource::File("values:prod.yaml".to_owned())];
+        let objects = assert_as_bare(&chart, &with_values(values));
+        assert_eq!(objects[0]["data"]["x"], "prod", "{form}");
+    }
+}
+
+#[test]
 fn each_object_names_its_chart_and_template() {
     let objects = Chart::shop().template(&options()).unwrap();
     let mut origins: Vec<String> = objects
@@ -52,6 +70,7 @@ fn each_object_names_its_chart_and_template() {
             "CustomResourceDefinition: shop (helm, shop 1.2.0) ← shop/crds/order.yaml:2",
             "Deployment: shop (helm, shop 1.2.0) ← shop/templates/web.yaml",
             "PersistentVolumeClaim: shop (helm, shop 1.2.0) ← shop/charts/cache-folder/templates/claim.yaml",
+            "Pod: shop (helm, shop 1.2.0) ← shop/templates/tests/connects.yaml",
         ]
     );
 }

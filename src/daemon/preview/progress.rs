@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of objects that a preview plans, and of those that it has planned. All clones share the
-/// numbers.
+/// The number of objects that a preview plans, and of those that it has planned. All clones share
+/// the numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PreviewProgress(Arc<ObjectCounters>);
 

@@ -168,9 +168,11 @@ impl Engine {
     }
 
     /// Returns whether an object that is no workload has failed, as a Job: nothing goes back for it.
-    fn has_failed_for_good(&self, id: &ObjectId) -> bool {
+    /// It may be gone by itself since then.
+    pub(super) fn has_failed_for_good(&self, id: &ObjectId) -> bool {
         let is_failed = |live: &LiveObject| live.health.status == HealthStatus::Failed;
-        !is_workload(id) && self.live_object(id).is_some_and(is_failed)
+        let has_ended = || self.entry(id).is_some_and(|entry| self.has_ended_in_failure(id, entry));
+        !is_workload(id) && self.live_object(id).map_or_else(has_ended, is_failed)
     }
 
     /// Returns whether a Service waits to be switched to a workload that has failed.

@@ -42,7 +42,11 @@ impl Engine {
     /// Notes whether an object stays as it is until a person changes something. Claims that wait for it
     /// are given back then.
     fn note_refusal(&mut self, id: &ObjectId, decision: &Decision) {
-        let is_unhealthy = matches!(&decision.reason, Some(Reason::Needs(_, DependencyState::Unhealthy(_))));
+        let is_unhealthy = match &decision.reason {
+            Some(Reason::Needs(_, DependencyState::Unhealthy(_))) => true,
+            Some(Reason::Needs(need, DependencyState::Missing)) => self.has_failed_for_good(need),
+            _ => false,
+        };
         // A rejection ends the record of its unit, and so this wait.
         let is_rejected = matches!(&decision.reason, Some(Reason::Rejected(_)));
         let is_refusal = !is_rejected && decision.reason.as_ref().is_some_and(Reason::is_refusal);

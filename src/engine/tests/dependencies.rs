@@ -186,6 +186,36 @@ fn a_workload_asks_for_no_slot_while_the_data_that_restart_it_wait_for_another_w
     assert_eq!(harness.world.log, [changed(&api), changed(&env), changed(&web)]);
 }
 
+// It may go away by itself before anything is decided about it.
+#[test]
+fn a_claimed_workload_whose_configuration_waits_for_what_has_failed_and_is_gone_holds_no_slot() {
+    let (api, env, pre, web) = (workload("api"), config("env"), config("pre"), workload("web"));
+    let revision = |content: u32| {
+        let mut user = (*desired(&web, content, "web")).clone();
+        user.needs = [env.clone()].into();
+        let mut all = files(content, &[("env", &env, std::slice::from_ref(&pre))]);
+        all.push(("web", Some(user.into())));
+        all
+    };
+    let mut harness = Harness::new(1);
+    let others = files(1, &[("api", &api, &[][..]), ("pre", &pre, &[][..])]);
+    harness.read(reading("r1", &[others, revision(1)].concat()));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r2", &revision(2)));
+    let ended = FinishedJob { content: desired(&pre, 1, "pre").hash, has_failed: true };
+    harness.engine.sources[FIRST].inventory.as_mut().unwrap().finished.insert(pre.clone(), ended);
+    harness.world.tick();
+    harness.world.things.remove(&pre);
+    harness.world.announce(&pre);
+    harness.settle();
+    assert_eq!(harness.decide(&env).reason, Some(Reason::Needs(pre, DependencyState::Missing)));
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    harness.read(reading("r3", &files(3, &[("api", &api, &[][..])])));
+    harness.settle();
+    assert_eq!(harness.world.log, [changed(&api)]);
+}
+
 // Nobody waits for a slot of one that has none.
 #[test]
 fn only_a_workload_that_holds_a_slot_lets_its_data_go_before_what_they_depend_on() {

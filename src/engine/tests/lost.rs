@@ -243,6 +243,9 @@ fn a_unit_whose_earlier_state_was_never_known_stays_where_the_server_denies_the_
     let unobservable = |class: ErrorClass| KindState::Unobservable("no".into(), class);
     check(KindState::Syncing, false, false);
     check(unobservable(ErrorClass::Transient), false, false);
+    for fault in [WatchFault::Unlisted, WatchFault::GroupUnavailable] {
+        check(KindState::Unobservable(fault, ErrorClass::Source), false, false);
+    }
     check(unobservable(ErrorClass::Forbidden), true, false);
     // It shows its first content, so nothing of it goes back.
     check(KindState::Synced, false, true);

@@ -15,7 +15,7 @@ use super::reference::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart
 use super::slow_servers::SlowServers;
 use super::store::{ChartStore, OverwritePolicy, StoreLimits};
 use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
-use super::version::{is_digest_reference, is_exact};
+use super::version::{is_digest_reference, is_exact, is_version};
 use crate::config::{ChartAddress, FetchConfig, HostCredential, SourceLocation};
 use crate::fields::{mask_likely_secrets, strip_credentials};
 use crate::input::kustomize::printable;
@@ -135,12 +135,16 @@ impl ChartFetcher {
     ) -> Result<FetchedChart, FetchError> {
         let ChartReference { repository, name, version } = reference;
         let address = self.allowed_address(repository, name, version)?;
-        if !is_exact(version) {
-            let means = self.newest_version(host, repository, name, version).await.ok();
-            let (name, version) = (name.clone(), printable(version));
-            return Err(FetchError::Range { name, version, means });
-        }
         let is_pinned = matches!(wanted_digest, ExpectedDigest::Pinned(_));
+        let is_one = is_exact(version) || is_pinned && is_version(version);
+        if !is_one {
+            let means = self.newest_version(host, repository, name, version).await.ok();
+            // A version of fewer numbers is that of one chart, where the server has it.
+            if means.as_ref() != Some(version) {
+                let (name, version) = (name.clone(), printable(version));
+                return Err(FetchError::Range { name, version, means });
+            }
+        }
         if self.unlocked == UnlockedCharts::Refused && !is_pinned {
             return Err(FetchError::Unlocked(Box::new(reference.clone())));
         }
@@ -182,7 +186,7 @@ impl ChartFetcher {
         let _turn = self.acquire_permit(&address, name).await?;
         let pull = async || self.helm_pull(host, pulled).await?.newest_version().await;
         let version = self.note_slowness(pulled, pull).await?;
-        if is_exact(&version) {
+        if is_version(&version) {
             return Ok(version);
         }
         let reason = "the server gives it as the newest in the range, and it is not one exact version";

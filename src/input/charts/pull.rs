@@ -12,6 +12,7 @@ use super::helm_error::{helm_fetch_error, quote};
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;
+use crate::input::helm::scalar_text;
 use crate::input::render_host::RenderHost;
 use crate::input::render_place::RenderFolder;
 use crate::input::sandbox::{
@@ -118,11 +119,9 @@ impl<'a> HelmPull<'a> {
         self.update().await?;
         let shown = self.succeed(&["show", "chart", &self.place(), &self.version()]).await?;
         let read = read_first_document(&Arc::from("Chart.yaml"), &shown.output);
-        let root = read.documents.first();
-        let entries = root.map(crate::manifest::PlacedValue::entries).unwrap_or_default();
-        let version =
-            entries.iter().find(|entry| entry.key == "version").and_then(|entry| entry.value.text());
-        version.map(str::to_owned).ok_or_else(|| self.failure("helm names no version"))
+        let version = read.documents.first().map(|root| scalar_text(root, "version"));
+        let version = version.filter(|version| !version.is_empty());
+        version.ok_or_else(|| self.failure("helm names no version"))
     }
 
     /// Fetches the index of a repository; a registry has none.

@@ -9,15 +9,26 @@ const MAX_VERSION_CHARS: usize = 128;
 
 /// Returns whether a text is one version, and no range of them.
 pub(in crate::input) fn is_exact(text: &str) -> bool {
+    number_count(text) == Some(3)
+}
+
+/// Returns whether a chart may have this version. helm takes one of fewer numbers too. It is a
+/// range where no chart has it.
+pub(super) fn is_version(text: &str) -> bool {
+    number_count(text).is_some_and(|count| count <= 3)
+}
+
+/// Returns the count of numbers in a version; none where it is no version.
+fn number_count(text: &str) -> Option<usize> {
     let version = without_v(text);
     let (version, build) = split_once_or_none(version, '+');
     let (core, before) = split_once_or_none(version, '-');
     let numbers = core.split('.').collect::<Vec<_>>();
-    text.len() <= MAX_VERSION_CHARS
-        && numbers.len() == 3
-        && numbers.into_iter().all(is_number)
+    let is_version = text.len() <= MAX_VERSION_CHARS
+        && numbers.iter().all(|number| is_number(number))
         && before.is_none_or(|text| text.split('.').all(is_identifier_of_order))
-        && build.is_none_or(|text| text.split('.').all(is_identifier))
+        && build.is_none_or(|text| text.split('.').all(is_identifier));
+    is_version.then_some(numbers.len())
 }
 
 /// Returns whether a text is a digest, or ends with one behind an `@`, as images are named.
@@ -113,6 +124,16 @@ mod tests {
             &long,
         ] {
             assert!(!is_exact(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_version_may_have_fewer_numbers() {
+        for text in ["0.1", "1", "v1.2", "1.2-rc.1", "1.2+build.5", "1.2.3"] {
+            assert!(is_version(text), "{text}");
+        }
+        for text in ["", "v", "1.x", "1.", "01.2", "~1.2", "1.2.3.4", "latest"] {
+            assert!(!is_version(text), "{text}");
         }
     }
 

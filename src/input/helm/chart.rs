@@ -86,10 +86,16 @@ impl ChartMetadata {
             let position = entry(root, key).map_or(WHOLE_FILE, |entry| entry.position);
             faults.push(refusal::chart_fault(file, position, message));
         };
-        let api = text(root, "apiVersion");
-        // Helm takes a chart without a form for one of the first.
-        if entry(root, "apiVersion").is_some() && !matches!(api, "v1" | "v2") {
-            refuse("apiVersion", format!("apiVersion is {api:?}, and may be v1 or v2"));
+        // helm takes a chart without a form for one of the first. Of other words helm 3 makes the
+        // second form, and helm 4 none.
+        let is_form = |entry: &PlacedEntry| match &entry.value.node {
+            PlacedNode::Scalar(Value::Null) => true,
+            PlacedNode::Scalar(Value::String(word)) => matches!(word.as_str(), "" | "v1" | "v2"),
+            _ => false,
+        };
+        if !entry(root, "apiVersion").is_none_or(is_form) {
+            let word = text(root, "apiVersion");
+            refuse("apiVersion", format!("apiVersion is {word:?}, and may be v1 or v2"));
         }
         for key in ["name", "version"] {
             if scalar_text(root, key).trim().is_empty() {
@@ -240,7 +246,13 @@ mod tests {
     fn what_helm_would_not_take_is_reported_with_its_line() {
         let check = |text: &str, expected: &[&str]| assert_eq!(read(text).1, expected, "{text}");
         check("name: a\nversion: 1.0.0\n", &[]);
-        check("apiVersion: v1\nname: a\nversion: 1.0.0\n", &[]);
+        for form in ["v1", "v2", "", "''", "null", "~"] {
+            check(&format!("apiVersion: {form}\nname: a\nversion: 1.0.0\n"), &[]);
+        }
+        check(
+            "apiVersion: 2\nname: a\nversion: 1.0.0\n",
+            &["Chart.yaml:1: apiVersion is \"\", and may be v1 or v2"],
+        );
         check(
             "apiVersion: v3\nname: a\nversion: 1.0.0\n",
             &["Chart.yaml:1: apiVersion is \"v3\", and may be v1 or v2"],

@@ -62,8 +62,8 @@ impl HookEvents {
         self.0.contains(&event)
     }
 
-    /// Returns when it runs; none where it never does. The needs of an installation decide:
-    /// before a first one there is nothing that an upgrade would find.
+    /// Returns when it runs; none where it never does, as one that is a test alone. The needs of an
+    /// installation decide: before a first one there is nothing that an upgrade would find.
     pub(super) fn phase(&self) -> Option<HookPhase> {
         let phases = [
             (HookEvent::PreInstall, HookPhase::Before),
@@ -71,8 +71,7 @@ impl HookEvents {
             (HookEvent::PreUpgrade, HookPhase::Before),
             (HookEvent::PostUpgrade, HookPhase::After),
         ];
-        let first = phases.into_iter().find(|(event, _)| self.has(*event));
-        first.filter(|_| !self.has(HookEvent::Test)).map(|(_, phase)| phase)
+        phases.into_iter().find(|(event, _)| self.has(*event)).map(|(_, phase)| phase)
     }
 
     /// Returns whether it runs only when the release is new.

@@ -1,13 +1,11 @@
 //! Hooks as objects among others.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::hook_events::HOOK_ANNOTATION;
 use super::hooks::{
     HOOK_WEIGHT_ANNOTATION, LEFT_ALONE_ANNOTATION, annotate, listed_objects, take_hook_of_definition,
-    tests_in, translate,
+    translate,
 };
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
@@ -330,7 +328,12 @@ fn what_is_not_run_as_by_helm_is_reported() {
             &["hook-not-run ConfigMap a: it is a hook for deletion or rollback, which is not run"],
         );
     }
-    check("test", &["web"], &["hook-not-run ConfigMap a: it is a test, which is not run"]);
+    for hook in ["test", "test-success", "pre-delete,test"] {
+        check(hook, &["web"], &["hook-not-run ConfigMap a: it is a test, which is not run"]);
+    }
+    // helm runs it at an installation, and again as a test.
+    check("post-install,test", &["web", "a"], &[]);
+    check("test,pre-install,pre-upgrade", &["a", "web"], &[]);
 }
 
 // helm prints the files in `crds/` as they are, with what an older version took for a hook.
@@ -358,19 +361,6 @@ fn a_file_in_crds_is_no_hook_whatever_it_says() {
     check(true, "pre-install,post-upgrade", true, "");
     check(false, "pre-delete", false, "pre-delete");
     check(true, "crd-install", false, "crd-install");
-}
-
-#[test]
-fn a_template_of_a_test_is_named() {
-    let check = |text: &str, expected: Option<u32>| {
-        let found = tests_in(&Arc::from("a.yaml"), text);
-        assert_eq!(found.map(|found| found.origin.line), expected, "{text}");
-    };
-    check("a: b\n    \"helm.sh/hook\": test-success\n", Some(2));
-    check("'helm.sh/hook': 'pre-install, test'", Some(1));
-    check("helm.sh/hook: test", Some(1));
-    check("helm.sh/hook: pre-install\nhelm.sh/hook-weight: \"1\" # test", None);
-    check("test: helm.sh/hook", None);
 }
 
 #[test]

@@ -12,11 +12,9 @@
 //! **Invariant:** no word of helm for hooks is left on an object, and no other object of a source
 //! waits for one.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use crate::manifest::{self, TextPosition};
+use crate::manifest;
 use crate::object::annotations::{HOOK_RELEASE, RECREATE};
 use crate::object::{ContentHash, Diagnostic, ManifestOrigin, annotation_text, text_at, value_at};
 use crate::source::HOOK_NOT_RUN;
@@ -27,7 +25,6 @@ use super::hook_names::HookNames;
 use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
-use super::refusal::origin_at;
 
 /// The words of helm for hooks.
 pub(super) const HOOK_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
@@ -161,22 +158,6 @@ pub(super) fn notice(object: &ChartObject, code: &'static str, text: &str) -> Di
 fn origin_of(object: &ChartObject) -> ManifestOrigin {
     let origin = object.origin.places.first().cloned();
     origin.unwrap_or_else(|| ManifestOrigin::of_file(object.origin.root.clone()))
-}
-
-/// Returns the notices of the tests in a chart's templates, by their texts: helm leaves them out.
-pub(super) fn tests_in(file: &Arc<str>, text: &str) -> Option<Diagnostic> {
-    let is_test = |line: &str| {
-        let events = line
-            .split_once(HOOK_ANNOTATION)
-            .filter(|(_, rest)| !rest.starts_with('-'))
-            .and_then(|(_, rest)| rest.split_once(':'))
-            .map_or("", |(_, events)| events);
-        let mut words = events.split([',', ' ', '"', '\'']);
-        words.any(|word| matches!(word, "test" | "test-success" | "test-failure"))
-    };
-    let (_, line) = text.lines().zip(1..).find(|(line, _)| is_test(line))?;
-    let origin = origin_at(file, TextPosition { line, column: 1 });
-    Some(Diagnostic::warning(origin, HOOK_NOT_RUN, "this template makes a test, which is not run"))
 }
 
 /// Returns the weight of a hook. Helm takes what is no number for none.

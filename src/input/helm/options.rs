@@ -89,7 +89,8 @@ pub enum ValuesSource {
 pub struct PrintedParts {
     /// The definitions in `crds/`.
     pub definitions: bool,
-    /// The tests among the hooks.
+    /// The tests among the hooks. Without them helm also leaves out a test that runs at an
+    /// installation.
     pub tests: bool,
     /// The hooks.
     pub hooks: bool,
@@ -97,7 +98,7 @@ pub struct PrintedParts {
 
 impl Default for PrintedParts {
     fn default() -> Self {
-        Self { definitions: true, tests: false, hooks: true }
+        Self { definitions: true, tests: true, hooks: true }
     }
 }
 
@@ -225,18 +226,20 @@ mod tests {
                 ".",
                 "--namespace=prod",
                 "--include-crds",
-                "--skip-tests",
                 "--kube-version=1.34.2",
                 "--api-versions=apps/v1,apps/v1/Deployment",
             ]
         );
-        assert_eq!(HelmOptions::default().arguments().len(), 6);
+        assert_eq!(HelmOptions::default().arguments().len(), 5);
+        let printed = PrintedParts { definitions: false, tests: false, hooks: false };
+        let arguments = HelmOptions { printed, ..HelmOptions::default() }.arguments();
+        assert_eq!(arguments[4..], ["--skip-tests", "--no-hooks"]);
         let many = HelmOptions {
             api_versions: vec!["example.com/v1/Order".into(); 1_200].into(),
             ..HelmOptions::default()
         };
         let arguments = many.arguments();
-        assert_eq!(arguments.len(), 6 + 3);
+        assert_eq!(arguments.len(), 5 + 3);
         assert!(arguments.iter().all(|argument| argument.len() < 64 << 10));
     }
 

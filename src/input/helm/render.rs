@@ -106,13 +106,9 @@ pub async fn render_chart<T: FileTree>(
     let (mut objects, of_hooks) =
         hooks::translate(objects, &options.release, &options.namespace, options.objects)
             .map_err(|findings| ChartError::Refused { findings })?;
-    let mut notices: Vec<Diagnostic> = printed.notices.into_iter().chain(repeated).chain(of_hooks).collect();
+    let notices = printed.notices.into_iter().chain(repeated).chain(of_hooks).collect();
     if options.objects == UnnamedNamespace::Release {
         name_namespace(&mut objects, &options.namespace);
-    }
-    for file in templates(chart) {
-        let text = files.read(file.file.blob)?;
-        notices.extend(hooks::tests_in(&file.source, &String::from_utf8_lossy(&text)));
     }
     Ok(ChartRender { objects, notices })
 }

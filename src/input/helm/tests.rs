@@ -184,11 +184,14 @@ fn a_schema_of_a_part_that_may_be_switched_off_is_left_to_helm() {
 
 #[test]
 fn values_are_found_in_the_chart_or_in_the_source() {
-    let tree =
-        web().file("apps/web/prod.yaml", "a: 1").file("apps/common.yaml", "b: 1").file("other.yaml", "c: 1");
-    let closure = closure_with(&tree, &["prod.yaml", "common.yaml", "../../other.yaml"]);
+    let tree = web()
+        .file("apps/web/prod.yaml", "a: 1")
+        .file("apps/web/values:prod.yaml", "a: 1")
+        .file("apps/common.yaml", "b: 1")
+        .file("other.yaml", "c: 1");
+    let closure = closure_with(&tree, &["prod.yaml", "values:prod.yaml", "common.yaml", "../../other.yaml"]);
     assert_eq!(findings(&closure), [""; 0]);
-    let paths: Vec<_> = ["apps/web/prod.yaml", "apps/common.yaml", "other.yaml"]
+    let paths: Vec<_> = ["apps/web/prod.yaml", "apps/web/values:prod.yaml", "apps/common.yaml", "other.yaml"]
         .iter()
         .map(|path| ChartValues::File((*path).into()))
         .collect();
@@ -204,6 +207,10 @@ fn values_are_found_in_the_chart_or_in_the_source() {
     check(
         "secrets+gpg://x",
         "remote-values apps/web: values: this is an address, which is not fetched: secrets+gpg://x",
+    );
+    check(
+        "HTTPS:values.yaml",
+        "remote-values apps/web: values: this is an address, which is not fetched: HTTPS:values.yaml",
     );
     check(
         "gone.yaml",

@@ -29,6 +29,8 @@ const MAX_DIAGNOSTICS: usize = 100;
 const MAX_DEPENDENCIES: usize = 1_000;
 /// Names that one chart may have in another one, as far as its objects are traced to it.
 const MAX_TRACED_ALIASES: usize = 100;
+/// The schemes of addresses that helm fetches by itself.
+const FETCHED_SCHEMES: [&str; 3] = ["http", "https", "oci"];
 
 /// Finds the closure of a chart from its text. Files of values are looked for in the chart's folder
 /// and then in `start`, the folder of its source. A chart that is missing in it is refused.
@@ -549,9 +551,14 @@ fn is_archive_of(archive: &str, chart: &str) -> bool {
     version.is_some_and(|version| version.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// Returns whether helm fetches what has this name.
+/// Returns whether helm, or a plugin of it, fetches what has this name. Any other name is that of
+/// a file, whatever colons are in it.
 pub(crate) fn is_address(text: &str) -> bool {
-    let Some((scheme, _)) = text.split_once(':') else { return false };
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let is_fetched_by_helm = FETCHED_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    if !is_fetched_by_helm && !rest.starts_with("//") {
+        return false;
+    }
     let mut letters = scheme.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic())
         && letters.all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))

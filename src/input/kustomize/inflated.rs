@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::input::paths;
 use crate::input::tree::FileTree;
@@ -17,7 +17,7 @@ use crate::source::SourceError;
 
 use super::chart_field::CHART_FIELDS;
 use super::closure::Closure;
-use super::file::folded;
+use super::file::{fields, folded, items};
 use super::object_origins::named_object;
 use super::patch::NamedObject;
 use super::render_tree::{PlannedContent, PlannedFile};
@@ -28,6 +28,10 @@ const GENERATED_MARK: &str = "internal.config.kubernetes.io/helm-generated";
 const FOLDER_PREFIX: &str = "rhumb-chart-";
 /// The file in such a folder that holds the objects.
 const OBJECTS_FILE: &str = "objects.yaml";
+/// The folder of that file in the folder of a component.
+const OBJECTS_FOLDER: &str = "objects";
+/// The name of a kustomization.
+const KUSTOMIZATION_FILE: &str = "kustomization.yaml";
 
 /// A chart of a kustomization, and what helm made of it.
 #[derive(Clone, Debug)]
@@ -82,6 +86,40 @@ pub(in crate::input) fn strip_mark(object: &mut Value) {
     }
 }
 
+/// The step of a kustomization at which the objects of its charts join the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JoiningStep {
+    /// With its resources.
+    Resources,
+    /// Before its components, as kustomize has it: no generator of its own changes the objects.
+    Components,
+}
+
+impl JoiningStep {
+    /// Returns the step for a kustomization. It matters where a generator changes what is there.
+    /// Generators that are plugins see charts, so that these join early where there are any.
+    fn of(root: &PlacedValue) -> Self {
+        let changes = |generator: &PlacedValue| {
+            let behavior = fields(generator, "behavior").last().and_then(PlacedValue::text);
+            matches!(behavior, Some("merge" | "replace"))
+        };
+        let generators = ["configMapGenerator", "secretGenerator"];
+        let is_needed = generators.into_iter().any(|field| items(root, field).any(changes));
+        if is_needed && items(root, "generators").next().is_none() {
+            Self::Components
+        } else {
+            Self::Resources
+        }
+    }
+
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Components => "components",
+        }
+    }
+}
+
 /// Puts the charts of a closure's kustomizations into the files of its tree, and returns where the
 /// objects of each lie there, by their numbers.
 pub(super) fn plan(
@@ -92,21 +130,29 @@ pub(super) fn plan(
 ) -> Result<BTreeMap<String, usize>, SourceError> {
     let mut found = BTreeMap::new();
     for folder in closure.folders.iter().filter(|folder| !folder.kustomization.charts.charts.is_empty()) {
+        let Some(file) = closure.files.get(&folder.file) else { continue };
+        let text = read_first_document(&Arc::from(""), &files.read(file.file.blob)?);
+        let root = text.documents.first();
+        let step = root.map_or(JoiningStep::Resources, JoiningStep::of);
         let mut names = Vec::new();
         for (number, chart) in charts.iter().enumerate() {
             if chart.file != folder.file || chart.objects.is_empty() {
                 continue;
             }
             let name = free_name(planned, &folder.path, number);
-            let below = paths::inside(&folder.path, &name);
+            let mut below = paths::inside(&folder.path, &name);
+            if step == JoiningStep::Components {
+                let file = paths::inside(&below, KUSTOMIZATION_FILE);
+                planned.push(planned_text(&file, component().as_bytes()));
+                below = paths::inside(&below, OBJECTS_FOLDER);
+            }
             let objects = paths::inside(&below, OBJECTS_FILE);
-            planned.push(planned_text(&paths::inside(&below, "kustomization.yaml"), marking().as_bytes()));
+            planned.push(planned_text(&paths::inside(&below, KUSTOMIZATION_FILE), marking().as_bytes()));
             planned.push(planned_text(&objects, &chart.text));
             found.insert(objects, number);
             names.push(name);
         }
-        let Some(file) = closure.files.get(&folder.file) else { continue };
-        let text = without_charts(&files.read(file.file.blob)?, &names);
+        let text = without_charts(root, &names, step);
         planned.retain(|known| known.path != folder.file);
         planned.push(planned_text(&folder.file, text.as_bytes()));
     }
@@ -139,71 +185,103 @@ fn marking() -> String {
     json!({"resources": [OBJECTS_FILE], "transformers": [marker.to_string()]}).to_string()
 }
 
-/// Returns the text of a kustomization without its charts, and with folders in their place.
-fn without_charts(bytes: &[u8], folders: &[String]) -> String {
-    let file = read_first_document(&Arc::from(""), bytes);
-    let mut value = file.documents.first().map(PlacedValue::to_value).unwrap_or_default();
-    if let Some(entries) = value.as_object_mut() {
-        let is_chart = |key: &str| CHART_FIELDS.iter().any(|field| folded(field) == folded(key));
-        entries.retain(|key, _| !is_chart(key));
-        rename_old_fields(entries);
-        // kustomize takes no kustomization without a field.
-        if folders.is_empty() {
-            entries.insert("helmGlobals".to_owned(), json!({"chartHome": "charts"}));
-        }
-        let key = entries.keys().find(|key| folded(key) == "resources").cloned();
-        let resources = entries.entry(key.unwrap_or_else(|| "resources".to_owned())).or_insert(Value::Null);
-        let known = resources.as_array().cloned().unwrap_or_default();
-        *resources = known.into_iter().chain(folders.iter().cloned().map(Value::from)).collect();
-    }
-    value.to_string()
+/// Returns the component that has the objects of a chart.
+fn component() -> String {
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "resources": [OBJECTS_FOLDER],
+    })
+    .to_string()
 }
 
-/// Renames the fields that kustomize renames itself. It looks for them in the text, with a colon
-/// right behind, where JSON has a quote.
-fn rename_old_fields(entries: &mut Map<String, Value>) {
-    let patches = entries.get("patches").and_then(Value::as_array);
-    let names_files = patches.is_some_and(|patches| patches.iter().any(Value::is_string));
-    let old_fields = [("imageTags", "images"), ("patches", "patchesStrategicMerge")];
-    for (old, new) in old_fields.into_iter().filter(|(old, _)| *old != "patches" || names_files) {
-        if !entries.contains_key(new)
-            && let Some(value) = entries.remove(old)
-        {
-            entries.insert(new.to_owned(), value);
-        }
+/// Returns the text of a kustomization without its charts, and with folders in their place.
+fn without_charts(root: Option<&PlacedValue>, folders: &[String], step: JoiningStep) -> String {
+    let mut value = root.map(PlacedValue::to_value).unwrap_or_default();
+    let Some(entries) = value.as_object_mut() else { return value.to_string() };
+    let is_chart = |key: &str| CHART_FIELDS.iter().any(|field| folded(field) == folded(key));
+    entries.retain(|key, _| !is_chart(key));
+    // kustomize takes no kustomization without a field.
+    if folders.is_empty() {
+        entries.insert("helmGlobals".to_owned(), json!({"chartHome": "charts"}));
     }
+    let key = entries.keys().find(|key| folded(key) == step.field()).cloned();
+    let listed = entries.entry(key.unwrap_or_else(|| step.field().to_owned())).or_insert(Value::Null);
+    let known = listed.as_array().cloned().unwrap_or_default().into_iter();
+    let folders = folders.iter().cloned().map(Value::from);
+    *listed = match step {
+        JoiningStep::Resources => known.chain(folders).collect(),
+        JoiningStep::Components => folders.chain(known).collect(),
+    };
+    // Older versions of kustomize look for the old names of fields in the text, with a colon right
+    // behind.
+    let is_bare = |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let line = |(key, value): (&String, &Value)| {
+        let key = if is_bare(key) { key.clone() } else { Value::from(key.as_str()).to_string() };
+        format!("{key}: {value}\n")
+    };
+    entries.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns the step of a kustomization, and its text with these folders.
+    fn replaced(text: &str, folders: &[&str]) -> (JoiningStep, String) {
+        let file = read_first_document(&Arc::from(""), text.as_bytes());
+        let root = file.documents.first().unwrap();
+        let folders: Vec<String> = folders.iter().map(|folder| (*folder).to_owned()).collect();
+        let step = JoiningStep::of(root);
+        (step, without_charts(Some(root), &folders, step))
+    }
+
+    fn value(text: &str) -> Value {
+        read_first_document(&Arc::from(""), text.as_bytes()).documents[0].to_value()
+    }
+
     #[test]
     fn folders_replace_charts() {
         let check = |text: &str, expected: Value| {
-            let text = without_charts(text.as_bytes(), &["rhumb-chart-0".to_owned()]);
-            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected, "{text}");
+            let (_, text) = replaced(text, &["rhumb-chart-0"]);
+            assert_eq!(value(&text), expected, "{text}");
         };
         check("helmCharts: [{name: a}]\n", json!({"resources": ["rhumb-chart-0"]}));
         check(
             "resources: [a.yaml]\nHelmCharts: []\nhelmGlobals: {}\nnamePrefix: \"on\"\n",
             json!({"resources": ["a.yaml", "rhumb-chart-0"], "namePrefix": "on"}),
         );
-        let empty = without_charts(b"helmCharts: [{name: a}]", &[]);
-        let empty: Value = serde_json::from_str(&empty).unwrap();
-        assert_eq!(empty, json!({"helmGlobals": {"chartHome": "charts"}, "resources": []}));
+        let (_, empty) = replaced("helmCharts: [{name: a}]", &[]);
+        assert_eq!(value(&empty), json!({"helmGlobals": {"chartHome": "charts"}, "resources": []}));
         check("Resources:\nhelmCharts: []\n", json!({"Resources": ["rhumb-chart-0"]}));
+        check("helmCharts: []\na b: 1\n", json!({"resources": ["rhumb-chart-0"], "a b": 1}));
+    }
+
+    #[test]
+    fn kustomize_sees_a_field_under_the_name_that_it_has() {
+        let (_, text) = replaced("helmCharts: []\npatches: [a.yaml]\nimageTags: [{name: a}]\n", &["a"]);
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, [r#"imageTags: [{"name":"a"}]"#, r#"patches: ["a.yaml"]"#, r#"resources: ["a"]"#]);
+    }
+
+    #[test]
+    fn charts_join_behind_generators_that_change_what_is_there() {
+        let check = |text: &str, step: JoiningStep, field: &str, expected: &[&str]| {
+            let (found, text) = replaced(text, &["rhumb-chart-0"]);
+            assert_eq!((found, &value(&text)[field]), (step, &json!(expected)), "{text}");
+        };
+        let generator = |behavior: &str| format!("configMapGenerator: [{{name: a, behavior: {behavior}}}]\n");
+        check(&generator("create"), JoiningStep::Resources, "resources", &["rhumb-chart-0"]);
+        check(&generator("merge"), JoiningStep::Components, "components", &["rhumb-chart-0"]);
         check(
-            "helmCharts: []\npatches: [a.yaml]\nimageTags: [{name: a}]\n",
-            json!({
-                "resources": ["rhumb-chart-0"], "images": [{"name": "a"}],
-                "patchesStrategicMerge": ["a.yaml"],
-            }),
+            "components: [a]\nsecretGenerator: [{name: a}, {name: b, behavior: replace}]\n",
+            JoiningStep::Components,
+            "components",
+            &["rhumb-chart-0", "a"],
         );
-        check(
-            "helmCharts: []\npatches: [{path: a.yaml}]\n",
-            json!({"resources": ["rhumb-chart-0"], "patches": [{"path": "a.yaml"}]}),
-        );
+        let with_plugin = generator("merge") + "generators: [a.yaml]\n";
+        check(&with_plugin, JoiningStep::Resources, "resources", &["rhumb-chart-0"]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use super::inflated::{self, InflatedChart};
 
 /// The variables that a program has in the sandbox.
 const PROGRAM_VARIABLES: [&str; 5] = ["GOGC", "GOMAXPROCS", "GOMEMLIMIT", "HOME", "TMPDIR"];
+/// Paths to annotations: of a JSON patch or a list of fields, and of a replacement.
+const ANNOTATION_PATHS: [&str; 2] = ["metadata/annotations", "metadata.annotations"];
 /// The mark before the first line of some files.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -165,9 +167,41 @@ fn with_empty_values(text: &[u8]) -> Option<Vec<u8>> {
     is_changed.then_some(out)
 }
 
-/// Returns whether a file may write the annotation. Files of objects and of data may not: kustomize
-/// replaces what objects say, and data stays data.
+/// Returns whether a file may write the annotation.
 fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, SourceError> {
+    has_instruction(closure, files, origin::has_origin_annotation)
+}
+
+/// Returns whether a file may do another thing where an object has annotations than where it has
+/// none: a patch by a path, a transformer that creates no field, or a replacement.
+///
+/// # Errors
+/// Fails where a file of the closure cannot be read.
+pub(in crate::input) fn can_see_origins(
+    closure: &Closure,
+    files: &impl FileTree,
+) -> Result<bool, SourceError> {
+    has_instruction(closure, files, names_annotations)
+}
+
+/// Returns whether a text has a path to the annotations of an object. Those of a template of pods
+/// are others.
+fn names_annotations(text: &[u8]) -> bool {
+    let is_of_object = |path: &[u8], at: usize| {
+        let before = text.get(..at).unwrap_or_default();
+        text.get(at..).is_some_and(|rest| rest.starts_with(path))
+            && !["template/", "template."].iter().any(|field| before.ends_with(field.as_bytes()))
+    };
+    ANNOTATION_PATHS.iter().any(|path| (0..text.len()).any(|at| is_of_object(path.as_bytes(), at)))
+}
+
+/// Returns whether a file that says what happens to objects has such a text. Files of objects and
+/// of data say nothing: kustomize replaces what objects say, and data stays data.
+fn has_instruction(
+    closure: &Closure,
+    files: &impl FileTree,
+    is_it: impl Fn(&[u8]) -> bool,
+) -> Result<bool, SourceError> {
     let mut harmless = BTreeSet::new();
     for folder in &closure.folders {
         let references = folder.kustomization.references.iter().filter(|reference| {
@@ -177,9 +211,29 @@ fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, Sour
         harmless.extend(references.filter_map(|one| paths::join(&folder.path, &one.target)));
     }
     for (path, file) in &closure.files {
-        if !harmless.contains(&**path) && origin::has_origin_annotation(&files.read(file.file.blob)?) {
+        if !harmless.contains(&**path) && is_it(&files.read(file.file.blob)?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_annotations;
+
+    #[test]
+    fn a_path_to_the_annotations_of_an_object_is_known() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(names_annotations(text.as_bytes()), expected, "{text}");
+        };
+        check("path: /metadata/annotations/a.b~1c\n", true);
+        check("fieldSpecs: [{path: metadata/annotations, create: false}]\n", true);
+        check("fieldPaths: [metadata.annotations.note]\n", true);
+        check("path: /spec/template/metadata/annotations/a\npath: /metadata/annotations\n", true);
+        check("path: /spec/template/metadata/annotations/a\n", false);
+        check("fieldPaths: [spec.template.metadata.annotations.a]\n", false);
+        check("metadata:\n  annotations: {a: b}\n", false);
+        check("", false);
+    }
 }

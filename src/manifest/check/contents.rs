@@ -3,12 +3,17 @@
 use serde_json::{Map, Value};
 
 use super::ObjectCheck;
+use crate::manifest::findings::ManifestFinding;
 use crate::manifest::names;
+use crate::manifest::scalar::decode_base64;
 use crate::object::value_at;
 
 /// The parents of the pod metadata and pod spec, in the kinds that make pods.
 const POD_TEMPLATE_PATHS: [&[&str]; 3] =
     [&["spec", "template"], &["spec", "jobTemplate"], &["spec", "jobTemplate", "spec", "template"]];
+
+/// The words of a file that SOPS encrypted: its metadata and an encrypted value.
+const SOPS_FILE_WORDS: [&str; 2] = ["sops", "ENC["];
 
 impl<'s> ObjectCheck<'_, 's, '_> {
     /// Returns a field that maps text to text. Reports what else it is or holds.
@@ -121,7 +126,24 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     self.key_error(&[field, key], || format!("{field}: this cannot be a key: {fault}"));
                 }
             }
+            if &*gvk.kind == "Secret" && field == "data" {
+                map.iter().for_each(|(key, value)| self.encrypted_file(key, value));
+            }
         }
+    }
+
+    /// Reports a value of a Secret that is a file as SOPS writes it. Other tools look for these,
+    /// and open them before they apply the Secret.
+    fn encrypted_file(&mut self, key: &str, value: &Value) {
+        let decoded = value.as_str().and_then(decode_base64).unwrap_or_default();
+        let has = |word: &str| decoded.windows(word.len()).any(|part| part == word.as_bytes());
+        if names::data_key_fault(key).is_some() || !SOPS_FILE_WORDS.into_iter().all(has) {
+            return;
+        }
+        let mark = self.position(&["data", key]);
+        let message = format!("data: the value of \"{key}\" is a file that SOPS encrypted, and stays closed");
+        let hint = "encrypt the Secret itself, or name the encrypted file under `secretGenerator`";
+        self.findings.add(ManifestFinding::warning(mark, "sops-file", message).hint(hint));
     }
 }
 

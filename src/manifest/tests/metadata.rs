@@ -470,6 +470,29 @@ fn contents_are_text() {
 }
 
 #[test]
+fn a_file_that_is_encrypted_inside_a_secret_is_reported() {
+    // The value is `a: ENC[AES256_GCM,data:x]` and `sops: {mac: x}`, each in a line.
+    let value = "YTogRU5DW0FFUzI1Nl9HQ00sZGF0YTp4XQpzb3BzOiB7bWFjOiB4fQo=";
+    let text = |kind: &str, field: &str, value: &str| {
+        format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n{field}:\n  a.yaml: {value}\n")
+    };
+    let found = |kind: &str, field: &str, value: &str| -> Vec<String> {
+        let found = super::read_text(&text(kind, field, value)).diagnostics.into_iter();
+        found
+            .map(|found| format!("{} {}:{} {}", found.severity, found.origin.line, found.code, found.message))
+            .collect()
+    };
+    assert_eq!(
+        found("Secret", "data", value),
+        ["warning 5:sops-file data: the value of \"a.yaml\" is a file that SOPS encrypted, and stays closed"]
+    );
+    assert_eq!(found("Secret", "stringData", value), [""; 0]);
+    assert_eq!(found("ConfigMap", "binaryData", value), [""; 0]);
+    // `sops: ENC`
+    assert_eq!(found("Secret", "data", "c29wczogRU5D"), [""; 0]);
+}
+
+#[test]
 fn keys_of_contents_are_plain() {
     check(
         r#"

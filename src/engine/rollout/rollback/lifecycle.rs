@@ -188,12 +188,17 @@ impl Engine {
     }
 
     /// Returns whether nobody knows yet what is there of an object, and that will be known by itself.
+    /// So it is of a kind that discovery does not name now, as while its server starts again.
+    ///
     /// A list that the server denies is none: the workload would keep its slot until a person comes.
     fn is_listing_awaited(&self, id: &ObjectId) -> bool {
-        matches!(
-            self.listing_state(id),
-            None | Some(KindState::Syncing | KindState::Unobservable(_, ErrorClass::Transient))
-        )
+        match self.listing_state(id) {
+            None | Some(KindState::Syncing) => true,
+            Some(KindState::Unobservable(_, class)) => {
+                matches!(class, ErrorClass::Source | ErrorClass::Transient)
+            }
+            Some(KindState::Synced | KindState::Absent) => false,
+        }
     }
 
     fn is_being_written(&self, id: &ObjectId) -> bool {

@@ -322,9 +322,9 @@ impl Engine {
     }
 
     /// Proposes the rejection of the unit of a failed rollout, which is rolled back or quarantined.
-    /// It is in force once the inventory records it. The unit is that of the
-    /// rejection that a failed rollback belongs to, of a refused release, or of the ledger. Without
-    /// any of these nothing is proposed.
+    /// It is in force once the inventory records it. The unit is that of the rejection that a failed
+    /// rollback belongs to, of a refused release, or of the ledger. Without any of these nothing is
+    /// proposed.
     pub(in crate::engine) fn propose_rejection(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;
@@ -380,7 +380,8 @@ impl Engine {
     }
 
     /// Returns whether all was read that says if a failed rollout of a workload goes back: its
-    /// source, the inventory and the rollout ledger. A workload of no source never goes back, so all is known of it.
+    /// source, the inventory and the rollout ledger. A workload of no source never goes back, so all is
+    /// known of it.
     pub(in crate::engine) fn is_rollback_known(&self, id: &ObjectId, live: &LiveObject) -> bool {
         let claimed = || self.source_of_inventory_id(&self.own_claim(id)?.inventory_id);
         let source = self.wanting_source(id).or_else(|| self.source_of(live)).or_else(claimed);
