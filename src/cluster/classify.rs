@@ -56,7 +56,6 @@ pub(super) fn status(status: &Status, on: CallSubject) -> ClusterError {
 pub(super) fn classify_transport(error: &kube::Error, on: CallSubject, server: &Arc<str>) -> ClusterError {
     let unreachable = |reason| ClusterFault::Unreachable { server: server.clone(), reason };
     let fault = match error {
-        kube::Error::Api(status) => classify_status(status.code, None, status, &on),
         kube::Error::Auth(error) => classify_auth(error),
         kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
             Some(error) => classify_auth(error),

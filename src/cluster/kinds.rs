@@ -179,7 +179,9 @@ impl KindTable {
 
     fn add_version(&mut self, group: &Arc<str>, number: &Arc<str>, version: APIVersionDiscovery) {
         for resource in version.resources {
-            let Some(plural) = resource.resource else { continue };
+            // A name like this would lead out of the path of its group.
+            let is_segment = |name: &String| !matches!(&**name, "" | "." | "..");
+            let Some(plural) = resource.resource.filter(is_segment) else { continue };
             let Some(kind) = resource.response_kind.and_then(|kind| kind.kind) else { continue };
             let gvk = Gvk::of_shared(group.clone(), number.clone(), kind.into());
             let scope = match resource.scope.as_deref() {
@@ -257,5 +259,32 @@ impl Cluster {
             return Err(ClusterError::new(on, ClusterFault::Garbled { reason: reason.to_owned() }));
         }
         Ok(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_resource_whose_name_is_no_segment_of_a_path_is_not_served() {
+        for (plural, expected) in
+            [("things", true), ("..things", true), ("", false), (".", false), ("..", false)]
+        {
+            let resource = json!({
+                "resource": plural,
+                "responseKind": { "group": "x.io", "version": "v1", "kind": "Thing" },
+                "scope": "Namespaced",
+                "verbs": ["get"],
+            });
+            let versions = json!([{ "version": "v1", "freshness": "Current", "resources": [resource] }]);
+            let document = json!({ "items": [{ "metadata": { "name": "x.io" }, "versions": versions }] });
+            let mut kinds = KindTable::default();
+            kinds.add(serde_json::from_value(document).unwrap());
+            let found = kinds.get(&Gvk::new("x.io", "v1", "Thing"));
+            assert_eq!(matches!(found, KindLookup::Served(_)), expected, "{plural:?}");
+        }
     }
 }

@@ -68,18 +68,21 @@ fn members_of(sets: &BTreeSet<Arc<str>>) -> String {
 }
 
 /// Returns the path of a kind's collection: of one namespace, or of the whole cluster.
+///
+/// An aggregated API server chooses the names that discovery gives. They stay within their segment.
 pub(super) fn collection_path(kind: &ServedKind, namespace: Option<&str>) -> String {
-    let mut path = if kind.gvk.group.is_empty() {
-        format!("/api/{}", kind.gvk.version)
-    } else {
-        format!("/apis/{}/{}", kind.gvk.group, kind.gvk.version)
+    let mut path = String::from(if kind.gvk.group.is_empty() { "/api" } else { "/apis" });
+    let group = Some(&*kind.gvk.group).filter(|group| !group.is_empty());
+    let mut push_segment = |segment: &str| {
+        path.push('/');
+        push_encoded(&mut path, segment);
     };
+    group.into_iter().chain([&*kind.gvk.version]).for_each(&mut push_segment);
     if let (ServedScope::Namespaced, Some(namespace)) = (kind.scope, namespace) {
-        path.push_str("/namespaces/");
-        push_encoded(&mut path, namespace);
+        push_segment("namespaces");
+        push_segment(namespace);
     }
-    path.push('/');
-    path.push_str(&kind.plural);
+    push_segment(&kind.plural);
     path
 }
 
@@ -121,5 +124,25 @@ fn push_encoded(out: &mut String, text: &str) {
                 out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::fake::kind;
+
+    #[test]
+    fn each_name_of_a_kind_stays_within_its_segment() {
+        let check = |api_version: &str, plural: &str, namespace: Option<&str>, expected: &str| {
+            let found = collection_path(&kind(api_version, "Thing", plural), namespace);
+            assert_eq!(found, expected, "{api_version} {plural} {namespace:?}");
+        };
+        check("v1", "things", None, "/api/v1/things");
+        check("v1", "things", Some("shop"), "/api/v1/namespaces/shop/things");
+        check("x.io/v1", "things", Some("shop"), "/apis/x.io/v1/namespaces/shop/things");
+        check("x.io/v1", "../things", Some("shop"), "/apis/x.io/v1/namespaces/shop/..%2Fthings");
+        check("x.io/v1", "things?force=true#", None, "/apis/x.io/v1/things%3Fforce%3Dtrue%23");
+        check("x.io/v1?", "things", Some("a/b"), "/apis/x.io/v1%3F/namespaces/a%2Fb/things");
     }
 }

@@ -145,6 +145,28 @@ impl Engine {
         false
     }
 
+    /// Returns whether a person keeps an object from being changed, or anything that it waits for at
+    /// any distance.
+    pub(in crate::engine) fn is_held_back_by_person(&self, id: &ObjectId) -> bool {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = open.pop() {
+            let Some(entry) = self.entry(id).filter(|_| seen.insert(id)) else { continue };
+            if self.is_paused_by_person(id) {
+                return true;
+            }
+            let is_awaited = |before: &&ObjectId| match self.live_object(before) {
+                Some(_) => {
+                    !self.is_left_behind(id, before) && self.entry(before).is_some_and(is_content_pending)
+                }
+                None => true,
+            };
+            if let Some((_, desired)) = entry.target_content().filter(|_| is_content_pending(entry)) {
+                open.extend(desired.needs.iter().chain(&desired.depends_on).filter(is_awaited));
+            }
+        }
+        false
+    }
+
     /// Returns whether an object that is no workload has failed, as a Job: nothing goes back for it.
     /// It may be gone by itself since then.
     pub(super) fn has_failed_for_good(&self, id: &ObjectId) -> bool {
@@ -162,10 +184,13 @@ impl Engine {
         health.status == HealthStatus::Failed
     }
 
-    /// Asks those again that have a claim and wait for what is released with them: something that it
-    /// waits for may be withheld by now.
+    /// Asks those again that have a claim, and wait for what is released with them or goes back with
+    /// them: something that it waits for may be withheld by now.
     pub(in crate::engine) fn wake_unused_claims(&mut self) {
         self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().iter().cloned());
+        let has_failed = |rollout: &Rollout| rollout.failed.is_some() && rollout.slot == BudgetSlot::Taken;
+        let failed = self.rollouts.in_flight.iter().filter(|(_, rollout)| has_failed(rollout));
+        self.objects.wakes.mark_each(failed.map(|(id, _)| id.clone()));
     }
 
     /// Returns whether the newest content of a workload, or a restart of it, is still to come.

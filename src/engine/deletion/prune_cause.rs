@@ -35,7 +35,7 @@ pub(crate) enum PruneCause {
     UnknownKept,
     /// Too many objects would go at once.
     BlastRadius {
-        /// The number of objects that would go.
+        /// The number of objects that would go, also of those that only their own annotations keep.
         count: u32,
         /// The number of all objects.
         total: u32,

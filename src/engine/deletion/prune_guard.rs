@@ -33,6 +33,9 @@ pub(crate) struct PruneCandidate {
     pub unrendered: Option<RootDoubt>,
     /// Indicates whether it only looks like one of this source, without a seal that proves it.
     pub is_unproven: bool,
+    /// Indicates whether only what stands on it keeps it, which others may have written. Then it
+    /// counts as one that goes: else they would take the guard off the others.
+    pub is_kept_by_claim: bool,
     /// A change of the same unit that is not healthy yet.
     pub unfinished: Option<(ObjectId, ChangeMilestone)>,
     /// Another pending object that needs it.
@@ -99,7 +102,8 @@ pub(crate) struct PruneGuard<'a> {
     pub lifecycle: SourceLifecycle,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
-    /// The number of objects of each kind in the inventory now, the pending ones included.
+    /// The number of objects of each kind in the inventory now, the pending ones included. Those
+    /// without a seal are not.
     pub inventory: &'a BTreeMap<GroupKind, u32>,
 }
 
@@ -123,8 +127,9 @@ pub(crate) fn decide_prunes(
     pending: &[PruneCandidate],
     guard: &PruneGuard<'_>,
 ) -> BTreeMap<ObjectId, PruneDecision> {
-    let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
-    let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
+    let is_counted =
+        |p: &&PruneCandidate| (!p.is_kept() || p.is_kept_by_claim) && !guard.confirmed.contains(&p.uid);
+    let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(is_counted).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
     let decisions = pending.iter().map(|p| {
@@ -218,7 +223,11 @@ fn unconfirmed_reasons(
     unconfirmed: &[&PruneCandidate],
     guard: &PruneGuard<'_>,
 ) -> BTreeMap<ObjectId, PruneCause> {
-    let total: u32 = guard.inventory.values().sum();
+    let mut inventory = guard.inventory.clone();
+    for pending in unconfirmed.iter().filter(|pending| pending.is_unproven) {
+        *inventory.entry(pending.id.group_kind()).or_default() += 1;
+    }
+    let total: u32 = inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
     for pending in unconfirmed {
@@ -227,7 +236,7 @@ fn unconfirmed_reasons(
     let mut found = BTreeMap::new();
     for pending in unconfirmed {
         let kind = pending.id.group_kind();
-        let all = guard.inventory.get(&kind).copied().unwrap_or(0);
+        let all = inventory.get(&kind).copied().unwrap_or(0);
         let cause = if let Some(location) = &guard.other_location {
             Some(PruneCause::OtherLocation(location.clone()))
         } else if let Some(kind) = lossy_kind(&pending.id) {

@@ -123,10 +123,27 @@ impl Engine {
     /// Returns when an unwanted object may go. An annotation taken off the object is still in the
     /// manifest that was in force last, and in the inventory.
     pub(in crate::engine) fn prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
+        live.prune_timing.strictest(self.proven_prune_timing(id, live))
+    }
+
+    /// Does the same as [`Engine::prune_timing`], by the manifest that was in force last and the
+    /// inventory alone.
+    fn proven_prune_timing(&self, id: &ObjectId, live: &LiveObject) -> PruneTiming {
         let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
-        let recorded_timing =
-            accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
-        live.prune_timing.strictest(recorded_timing).strictest(self.recorded_timing(id, live))
+        let requested = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
+        requested.strictest(self.recorded_timing(id, live))
+    }
+
+    /// Returns whether only what stands on an object of a source keeps it: a word, or a seal that
+    /// somebody broke. A copy that somebody made is no object of the source.
+    fn is_kept_by_claim(&self, id: &ObjectId, live: &LiveObject) -> bool {
+        let entry = self.objects.entries.get(id);
+        let is_claimed = if live.is_unproven() {
+            entry.is_some_and(|entry| entry.is_remembered(live))
+        } else {
+            live.prune_timing == PruneTiming::Never
+        };
+        is_claimed && self.proven_prune_timing(id, live) != PruneTiming::Never
     }
 
     /// Returns facts about what is no longer wanted. None of it waits for other changes where all
@@ -145,11 +162,13 @@ impl Engine {
         let facts = |id: &&ObjectId| {
             // As it is deleted: the answer to our own write may show more than the informer yet.
             let live = self.live_object(id)?;
+            let not_allowed = self.disallowed_reason(source, id);
             let alone = PruneCandidate {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
                 prune_timing: self.prune_timing(id, live),
-                not_allowed: self.disallowed_reason(source, id),
+                is_kept_by_claim: not_allowed.is_none() && self.is_kept_by_claim(id, live),
+                not_allowed,
                 unrendered: self.unrendered_root_reason(source, id),
                 is_unproven: live.is_unproven(),
                 unfinished: None,
@@ -267,7 +286,8 @@ impl Engine {
             }
             let wanted = entry.target_content().map(|(_, desired)| desired);
             for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.previous_content) {
-                for need in desired.needs.iter().chain(&desired.depends_on) {
+                let used = desired.restart_references().unwrap_or_default();
+                for need in desired.needs.iter().chain(&desired.depends_on).chain(used) {
                     units.join(id, need);
                 }
             }
@@ -302,7 +322,8 @@ impl Engine {
         for user in unwanted {
             if let Some(accepted) = self.objects.entries.get(*user).and_then(|entry| entry.accepted.content())
             {
-                users.extend(accepted.needs.iter().map(|used| (used, *user)));
+                let optional = accepted.restart_references().unwrap_or_default();
+                users.extend(accepted.needs.iter().chain(optional).map(|used| (used, *user)));
             }
         }
         users

@@ -106,7 +106,7 @@ impl Engine {
     ///
     /// A unit enters the history with the next write of the ledger. Until then its record is among
     /// the units that are being released. Of a past unit, members with newer contents are left out.
-    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<ReleaseUnit> {
+    pub(in crate::engine) fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<ReleaseUnit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),

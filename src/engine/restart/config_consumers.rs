@@ -88,6 +88,13 @@ impl Engine {
         }
     }
 
+    /// Returns whether data that the pods of a workload use are still to be written.
+    pub(in crate::engine) fn has_pending_data(&self, workload: &ObjectId) -> bool {
+        let target = self.entry(workload).and_then(|entry| entry.target_content());
+        let used = target.and_then(|(_, desired)| desired.restart_references()).unwrap_or_default();
+        used.iter().any(|used| self.entry(used).is_some_and(|entry| entry.unreleased_content().is_some()))
+    }
+
     /// Returns the workloads whose pods use an object.
     pub(in crate::engine) fn config_consumers_of(&self, id: &ObjectId) -> Vec<ObjectId> {
         self.configs.users.get(id).into_iter().flatten().cloned().collect()

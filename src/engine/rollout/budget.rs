@@ -171,6 +171,8 @@ pub(crate) enum SlotPriority {
     Repair,
     /// A new content.
     NewContent,
+    /// A restart for data that are in force already. Others may write them again and again.
+    Restart,
 }
 
 /// One write that would restart the pods of a workload. The order of requests is the order in

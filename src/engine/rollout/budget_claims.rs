@@ -105,6 +105,7 @@ impl Engine {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => SlotPriority::Repair,
                     _ if self.has_rollback_target(id) => SlotPriority::Rollback,
+                    ApplyPurpose::Restart if !self.has_pending_data(id) => SlotPriority::Restart,
                     _ => SlotPriority::NewContent,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
@@ -421,7 +422,7 @@ impl Engine {
         let mut begun = Vec::new();
         for id in claims_to_write.iter().filter(allowed) {
             let Some((request, claim)) = self.rollouts.slot_requests.get(id) else { continue };
-            if request.priority == SlotPriority::NewContent {
+            if matches!(request.priority, SlotPriority::NewContent | SlotPriority::Restart) {
                 let unit = self.build_unit(request.source, id);
                 if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
                     continue;

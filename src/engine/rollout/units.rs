@@ -21,7 +21,8 @@ use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::unit_transfer::inventory_of;
 use crate::engine::state::Engine;
 use crate::engine::{
-    DependencyState, DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload,
+    AcceptedContent, ContentRef, DependencyState, DesiredObject, LiveObject, Reason, ReplacementContent,
+    SourceState, is_workload,
 };
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
@@ -176,7 +177,7 @@ impl Engine {
     pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
         let content = self.entry(id).and_then(ObjectEntry::target_content).map(|(_, desired)| desired.hash);
         let good = match self.live_object(id) {
-            None if self.is_observable(id) => RollbackTarget::Absent,
+            None if self.is_observable(id) => self.missing_object_target(source, id),
             None => RollbackTarget::Unknown,
             Some(live) if self.source_of(live) != Some(source) => {
                 self.former_rollback_target(source, id, live)
@@ -186,6 +187,34 @@ impl Engine {
             }
         };
         UnitMember { content, rollback_target: good, restarted: self.config_restart_of(source, id) }
+    }
+
+    /// Returns where a rollback of an object leads to that is not there.
+    ///
+    /// Where it is to be there, somebody else has deleted it. That is drift, so the content in force
+    /// is the good one all the same. After a failed content it is the one before that.
+    fn missing_object_target(&self, source: SourceId, id: &ObjectId) -> RollbackTarget {
+        let Some(entry) = self.entry(id) else { return RollbackTarget::Absent };
+        let inventory = self.sources[source].inventory.as_ref();
+        let has_ended = |accepted: &DesiredObject| {
+            let recorded = inventory.and_then(|inventory| Some(inventory.finished.get(id)?.content));
+            entry.ended.as_deref().copied().into_iter().chain(recorded).any(|hash| accepted.has_hash(hash))
+        };
+        let good = match (&entry.accepted, &entry.revision) {
+            (AcceptedContent::Nothing, _) => return RollbackTarget::Absent,
+            (AcceptedContent::Known(accepted), _) if has_ended(accepted) => return RollbackTarget::Absent,
+            (AcceptedContent::Known(accepted), Some(revision)) if accepted.body.source == source => {
+                ContentRef { hash: accepted.hash, revision: revision.clone() }
+            }
+            (AcceptedContent::Known(_), _) => return RollbackTarget::Unknown,
+            (AcceptedContent::Unread(good) | AcceptedContent::Unreadable(good), _) => good.clone(),
+        };
+        let rejections = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
+        let mut rejected = rejections
+            .chain(&self.sources[source].pending_rejections)
+            .filter_map(|rejection| rejection.unit.members.get(id));
+        let failed = rejected.find(|member| member.content == Some(good.hash));
+        failed.map_or(RollbackTarget::Content(good), |member| member.rollback_target.clone())
     }
 
     /// Returns whether it is known of each object of a unit what is there. Informers do not show

@@ -66,17 +66,22 @@ fn check(
 }
 
 #[test]
-fn rollbacks_go_first_then_repairs_then_waves_then_names() {
-    use SlotPriority::{NewContent, Repair, Rollback};
+fn rollbacks_go_first_then_repairs_then_waves_then_names_and_restarts_last() {
+    use SlotPriority::{NewContent, Repair, Restart, Rollback};
     let all = [
+        ask(Restart, -2, "A", 0),
         ask(NewContent, 0, "a", 0),
         ask(NewContent, -1, "b", 0),
         ask(Repair, 9, "y", 0),
         ask(Rollback, 9, "z", 0),
     ];
-    for (most, first) in
-        [(1, &["z"][..]), (2, &["y", "z"]), (3, &["b", "y", "z"]), (9, &["a", "b", "y", "z"])]
-    {
+    for (most, first) in [
+        (1, &["z"][..]),
+        (2, &["y", "z"]),
+        (3, &["b", "y", "z"]),
+        (4, &["a", "b", "y", "z"]),
+        (9, &["A", "a", "b", "y", "z"]),
+    ] {
         let may: Vec<String> = granted(&all, &[], &[cluster(most, 9)], 9)
             .into_iter()
             .filter(|(_, w)| w == "start")

@@ -63,6 +63,23 @@ fn a_request_says_whether_it_is_for_a_rollback_a_repair_or_new_content() {
     check(failed, SlotPriority::Rollback);
 }
 
+// Others may change their data again and again, and would hold up all else.
+#[test]
+fn a_restart_for_data_asks_after_new_contents_unless_data_are_to_be_written_for_it() {
+    let id = workload("web");
+    let check = |files: &[(&str, Option<SharedDesiredObject>)], expected: SlotPriority| {
+        let mut harness = restart::at_rest(3);
+        harness.read(reading("r2", files));
+        restart::show_data(&mut harness, 2);
+        assert!(claimed(&mut harness, &id).is_some(), "{expected:?}");
+        let (request, _) = harness.engine.rollouts.slot_requests.get(&id).unwrap();
+        assert_eq!(request.priority, expected);
+    };
+    check(&[], SlotPriority::Restart);
+    check(&[("env", Some(restart::env(2)))], SlotPriority::NewContent);
+    check(&[("web", Some(restart::web(2, &["tls"])))], SlotPriority::NewContent);
+}
+
 // The claim that brought the content says nothing of pods that start anew with other data.
 #[test]
 fn a_restart_for_other_data_is_claimed_apart_from_the_content() {

@@ -18,6 +18,7 @@ fn pending(id: ObjectId) -> PruneCandidate {
         not_allowed: None,
         unrendered: None,
         is_unproven: false,
+        is_kept_by_claim: false,
         unfinished: None,
         needed_by: None,
         withheld: None,
@@ -111,6 +112,41 @@ fn an_object_that_stays_takes_no_room_of_the_blast_radius() {
     let guard = PruneGuard { radius, ..open_guard(&nobody, &hundred) };
     for other in staying() {
         check(&[pending(config("a")), other], &guard, "delete");
+    }
+}
+
+// Else whoever may write one object would have others go without a question.
+#[test]
+fn an_object_that_only_its_own_annotations_keep_counts_as_one_that_goes() {
+    let (nobody, confirmed) = (BTreeSet::new(), BTreeSet::from([Uid("uid-b".into())]));
+    let (two, three) = (inventory(&[("ConfigMap", 2)]), inventory(&[("ConfigMap", 3)]));
+    let b = || pending(config("b"));
+    let annotated =
+        |is_kept_by_claim| PruneCandidate { prune_timing: PruneTiming::Never, is_kept_by_claim, ..b() };
+    let unproven = |is_kept_by_claim| PruneCandidate { is_unproven: true, is_kept_by_claim, ..b() };
+    let all = |b: PruneCandidate| [pending(config("a")), b, pending(config("c"))];
+    let wide = BlastRadius { count: 100, percent: 100 };
+    let of_kind = |inventory| PruneGuard { radius: wide, ..open_guard(&nobody, inventory) };
+    let would_go = "confirm: all 3 objects of kind ConfigMap would be pruned";
+    check(&all(annotated(true)), &of_kind(&three), would_go);
+    check(&all(annotated(false)), &of_kind(&three), "delete");
+    // The inventory counts no object without a seal.
+    check(&all(unproven(true)), &of_kind(&two), would_go);
+    check(&all(unproven(false)), &of_kind(&two), "delete");
+    let hundred = inventory(&[("ConfigMap", 100)]);
+    let radius = BlastRadius { count: 1, percent: 100 };
+    let narrow = PruneGuard { radius, ..open_guard(&nobody, &hundred) };
+    let beyond = |total: u32| {
+        format!("confirm: 2 of {total} objects would be pruned at once, beyond the blast radius")
+    };
+    check(&[pending(config("a")), annotated(true)], &narrow, &beyond(100));
+    check(&[pending(config("a")), unproven(true)], &narrow, &beyond(101));
+    // A person knows of it.
+    let sure = PruneGuard { confirmed: &confirmed, ..narrow.clone() };
+    check(&[pending(config("a")), annotated(true)], &sure, "delete");
+    let kept = "keep: no longer wanted, and kept, as an annotation of it asks";
+    for guard in [&narrow, &sure] {
+        check(&[annotated(true), pending(config("a"))], guard, kept);
     }
 }
 

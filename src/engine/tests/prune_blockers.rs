@@ -222,6 +222,71 @@ fn a_fact_that_comes_after_the_decision_to_delete_an_object_keeps_it() {
     assert_eq!(judged(&mut engine, FIRST, &a), kept);
 }
 
+// Its pods are started with the data, also where they may be missing.
+#[test]
+fn data_that_a_workload_restarts_for_go_after_it() {
+    let (env, web) = (config("env"), id("apps", "Deployment", "shop", "web"));
+    let mut user = (*desired(&web, 1, "web")).clone();
+    user.config = Some(Box::new(ConfigRole::Uses([env.clone()].into())));
+    let kept = config("kept");
+    let files = [
+        ("web", Some(user.into())),
+        ("env", Some(desired(&env, 1, "env"))),
+        ("kept", Some(desired(&kept, 1, "kept"))),
+    ];
+    let mut engine = engine(&[SET], &[maps(), web.group_kind()]);
+    engine.set_reading(FIRST, reading("r1", &files));
+    for (uid, one) in [(1, &env), (2, &web), (3, &kept)] {
+        show(&mut engine, one, uid);
+    }
+    engine.set_reading(FIRST, reading("r2", &[("web", None), ("env", None)]));
+    assert_eq!(judged(&mut engine, FIRST, &env), "pruned after Deployment shop/web, which uses it");
+    assert_eq!(judged(&mut engine, FIRST, &web), "delete");
+    engine.observe_absence(&web);
+    assert_eq!(judged(&mut engine, FIRST, &env), "delete");
+}
+
+// Others may have written it, and they may decide about that object alone.
+#[test]
+fn what_stands_on_one_object_takes_no_guard_off_the_others_of_its_kind() {
+    let [a, b, c] = ["a", "b", "c"].map(config);
+    let check = |requested: PruneTiming, alter: &dyn Fn(&mut LiveObject), expected: [&str; 2]| {
+        let mut engine = engine(&[SET], &[maps()]);
+        let mut wanted = (*desired(&b, 1, "b")).clone();
+        wanted.traits.prune_timing = requested;
+        let files = [
+            ("a", Some(desired(&a, 1, "a"))),
+            ("b", Some(Arc::new(wanted))),
+            ("c", Some(desired(&c, 1, "c"))),
+        ];
+        engine.set_reading(FIRST, reading("r1", &files));
+        for (uid, one) in [(1, &a), (2, &b), (3, &c)] {
+            show(&mut engine, one, uid);
+        }
+        engine.set_reading(FIRST, reading("r2", &files.map(|(file, _)| (file, None))));
+        let mut live = engine.informer_object(&b).cloned().unwrap();
+        alter(&mut live);
+        live.rv = ResourceVersion(live.rv.0 + 1);
+        engine.observe_object(&b, live);
+        assert_eq!([&a, &b].map(|id| judged(&mut engine, FIRST, id)), expected, "{requested:?}");
+    };
+    let would_go = "all 3 objects of kind ConfigMap would be pruned";
+    let annotated = "no longer wanted, and kept, as an annotation of it asks";
+    let unproven = "no longer wanted; kept, as its annotation rhumb.dev/release has no valid seal, so rhumb \
+                    cannot tell that it made it: delete it by kubectl if nobody needs it";
+    let break_seal = |live: &mut LiveObject| {
+        let release = live.release.take().unwrap();
+        live.unproven_release = Some(Box::new(ReleaseAnnotation { release, seal: None }));
+    };
+    let keep = |live: &mut LiveObject| live.prune_timing = PruneTiming::Never;
+    check(PruneTiming::AfterUnit, &|_| (), [would_go, would_go]);
+    check(PruneTiming::AfterUnit, &keep, [would_go, annotated]);
+    check(PruneTiming::AfterUnit, &break_seal, [would_go, unproven]);
+    // The manifest is the source's own word, so not all of the kind would go.
+    check(PruneTiming::Never, &|_| (), ["delete", annotated]);
+    check(PruneTiming::Never, &keep, ["delete", annotated]);
+}
+
 #[test]
 fn what_changes_on_an_object_counts_also_while_its_guard_is_closed() {
     let (mut engine, a) = dropped();

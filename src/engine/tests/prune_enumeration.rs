@@ -107,6 +107,7 @@ fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
         not_allowed: facts.is_not_allowed.then_some(DisallowedObject { violation, step: None }),
         unrendered: facts.is_unrendered.then_some(doubt),
         is_unproven: facts.is_unproven,
+        is_kept_by_claim: false,
         unfinished: facts.is_unfinished.then(|| (config("change"), ChangeMilestone::Changed)),
         needed_by: facts.is_needed.then(|| config("user")),
         withheld: facts.withheld.map(|is_long| {

@@ -2,9 +2,10 @@
 //! goes back to.
 
 use super::harness::Harness;
-use super::world::{FIRST, SET, World, WorldObject, config, desired, reading, workload};
+use super::last_good::{files, hash};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::Revision;
+use crate::object::{ContentHash, Revision};
 
 // Without its annotation only this process knows what it has written there.
 #[test]
@@ -52,6 +53,109 @@ fn an_object_goes_back_to_content_that_a_source_has_put_there_or_to_nothing() {
     // Nobody knows whether it is there.
     harness.engine.set_informer_state(&b.group_kind(), KindState::Syncing);
     assert_eq!(target(&harness, &b), RollbackTarget::Unknown);
+}
+
+// Its deletion is drift. Whoever may delete it does not choose what a rollback does.
+#[test]
+fn an_object_that_somebody_has_deleted_goes_back_to_the_content_in_force() {
+    let (a, b) = (config("a"), config("b"));
+    let content = |content: u32| desired(&a, content, "a").hash;
+    let good = |hash| ContentRef { hash, revision: Revision::new("r1") };
+    let check = |change: &dyn Fn(&mut Harness), expected: RollbackTarget| {
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+        harness.settle();
+        harness.world.things.remove(&a);
+        harness.world.announce(&a);
+        harness.deliver(usize::MAX);
+        harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a"))), ("b", Some(desired(&b, 1, "b")))]));
+        change(&mut harness);
+        assert_eq!(harness.engine.member(FIRST, &a).rollback_target, expected);
+        assert_eq!(harness.engine.member(FIRST, &b).rollback_target, RollbackTarget::Absent);
+    };
+    let alter = |change: fn(&mut ObjectEntry)| {
+        let a = a.clone();
+        move |harness: &mut Harness| change(harness.engine.objects.entries.get_mut(&a).unwrap())
+    };
+    check(&|_| (), RollbackTarget::Content(good(content(1))));
+    // It was never there, or rhumb has deleted it.
+    check(&alter(|entry| entry.accepted = AcceptedContent::Nothing), RollbackTarget::Absent);
+    // Nobody knows which revision had it.
+    check(&alter(|entry| entry.revision = None), RollbackTarget::Unknown);
+    let unread = |hash: ContentHash| {
+        let a = a.clone();
+        move |harness: &mut Harness| {
+            let entry = harness.engine.objects.entries.get_mut(&a).unwrap();
+            entry.accepted = AcceptedContent::Unread(good(hash));
+        }
+    };
+    check(&unread(content(7)), RollbackTarget::Content(good(content(7))));
+    let brought = |harness: &mut Harness| {
+        let entry = harness.engine.objects.entries.get_mut(&a).unwrap();
+        let mut theirs = (*desired(&a, 1, "a")).clone();
+        theirs.body.source = SECOND;
+        entry.accepted = AcceptedContent::Known(theirs.into());
+    };
+    check(&brought, RollbackTarget::Unknown);
+    // A Job that has ended goes away by itself.
+    let ended = |harness: &mut Harness| {
+        harness.engine.objects.entries.get_mut(&a).unwrap().ended = Some(Box::new(content(1)));
+    };
+    check(&ended, RollbackTarget::Absent);
+}
+
+#[test]
+fn an_object_that_somebody_has_deleted_does_not_go_back_to_content_that_failed() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    harness.world.things.remove(&a);
+    harness.world.announce(&a);
+    harness.deliver(usize::MAX);
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let before = ContentRef { hash: desired(&a, 7, "a").hash, revision: Revision::new("r0") };
+    let failed = UnitMember {
+        content: Some(desired(&a, 1, "a").hash),
+        rollback_target: RollbackTarget::Content(before.clone()),
+        restarted: None,
+    };
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r1"),
+        members: [(a.clone(), failed)].into(),
+    };
+    let rejections = vec![Rejection { unit, action: RejectionAction::Quarantine, cause: "it failed".into() }];
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.handle(Input::Inventory { source: FIRST, inventory: Inventory { rejections, ..inventory } });
+    assert_eq!(harness.engine.member(FIRST, &a).rollback_target, RollbackTarget::Content(before));
+}
+
+// Between the deletion and the repair, the record of the unit finds no object.
+#[test]
+fn a_workload_that_goes_back_gets_what_it_needs_back_though_somebody_deleted_that_before() {
+    let (env, web) = (config("env"), workload("web"));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1, 1)));
+    harness.settle();
+    harness.world.bad.insert(hash(&web, 2));
+    harness.world.things.remove(&env);
+    harness.world.announce(&env);
+    harness.deliver(usize::MAX);
+    harness.read(reading("r2", &files(2, 2)));
+    harness.step(&env);
+    assert!(harness.engine.entry(&env).is_some_and(|entry| entry.direct_view == Some(DirectView::Absent)));
+    harness.step(&web);
+    let unit = harness.world.ledger.unit_of(SET, &env).expect("the unit is recorded");
+    let good = ContentRef { hash: hash(&env, 1), revision: Revision::new("r1") };
+    assert_eq!(unit.members[&env].rollback_target, RollbackTarget::Content(good));
+    harness.settle();
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
+    for id in [&env, &web] {
+        let shown = harness.world.things.get(id).and_then(|thing| thing.release.as_ref());
+        assert_eq!(shown.map(|release| release.hash), Some(hash(id, 1)), "{id}: {:#?}", harness.world.log);
+    }
+    assert!(harness.world.is_free());
 }
 
 #[test]

@@ -183,6 +183,27 @@ fn data_of_somebody_else_restart_within_the_budget() {
     assert!(harness.world.is_free());
 }
 
+// Whoever may write the data may change them again and again.
+#[test]
+fn new_content_goes_before_a_restart_for_data_of_somebody_else() {
+    let mut harness = at_rest(1);
+    let [a, web, z] = ["a", "web", "z"].map(workload);
+    let files = |content| [("a", Some(desired(&a, content, "a"))), ("z", Some(desired(&z, content, "z")))];
+    harness.read(reading("r2", &files(1)));
+    harness.settle();
+    harness.world.log.clear();
+    harness.read(reading("r3", &files(2)));
+    harness.step(&a);
+    show_data(&mut harness, 2);
+    for id in [&web, &z] {
+        harness.step(id);
+        assert!(matches!(harness.decide(id).reason, Some(Reason::Budget(_))), "{id}");
+    }
+    assert_eq!(harness.world.log, wrote(std::slice::from_ref(&a)));
+    harness.settle();
+    assert_eq!(harness.world.log[1..], wrote(&[z, web]));
+}
+
 #[test]
 fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     let mut harness = at_rest(3);

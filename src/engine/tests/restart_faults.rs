@@ -9,7 +9,7 @@ use super::restart::{
 };
 use super::world::{FIRST, SET, World, config, desired, reading, workload};
 use crate::engine::*;
-use crate::object::Revision;
+use crate::object::{ObjectId, Revision};
 
 #[test]
 fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
@@ -79,6 +79,37 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     }
     assert_eq!(harness.world.things[&config("env")].release.clone().unwrap().hash, env(2).hash);
     assert!(harness.world.is_free());
+}
+
+// The unit of the data does not name the workload, as its newest content is rejected already.
+#[test]
+fn data_that_break_a_workload_which_has_gone_back_before_go_back_too() {
+    let mut harness = at_rest(3);
+    harness.world.bad.insert(web(2, &["tls"]).hash);
+    harness.read(reading("r2", &[("web", Some(web(2, &["tls"])))]));
+    harness.settle();
+    let shown = |harness: &Harness, id: ObjectId| harness.world.things[&id].release.clone().unwrap().hash;
+    assert_eq!(shown(&harness, workload("web")), web(1, &["tls"]).hash);
+    let before = carried(&harness);
+    let bad = foreseen(&harness, &[("env", Some(env(3)))], 1);
+    spoil(&mut harness, &web(1, &["tls"]), bad);
+    harness.world.log.clear();
+    harness.read(reading("r3", &[("env", Some(env(3)))]));
+    harness.settle();
+    let there_and_back = [config("env"), workload("web"), config("env"), workload("web")];
+    assert_eq!(harness.world.log, wrote(&there_and_back));
+    assert_eq!(shown(&harness, config("env")), env(1).hash);
+    assert_eq!(carried(&harness), before);
+    let rejections = &harness.world.rejections;
+    assert!(rejections.iter().all(|one| one.action == RejectionAction::RollBack), "{rejections:?}");
+    let causes: Vec<&str> = rejections.iter().map(|one| &*one.cause).collect();
+    let named = "revision r3 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
+    assert!(causes.iter().any(|cause| cause.starts_with(named)), "{causes:?}");
+    assert!(harness.world.is_free());
+    // Other data are tried.
+    harness.read(reading("r4", &[("env", Some(env(4)))]));
+    harness.settle();
+    assert_eq!(harness.world.log[4..], wrote(&[config("env"), workload("web")]));
 }
 
 #[test]

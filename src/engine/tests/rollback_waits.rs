@@ -226,6 +226,43 @@ fn a_failed_workload_that_waits_for_an_earlier_wave_that_a_person_holds_keeps_no
 }
 
 #[test]
+fn a_failed_workload_whose_need_waits_for_what_a_person_holds_keeps_no_slot() {
+    let (pre, env, web) = (config("pre"), config("env"), workload("web"));
+    let files = |content: u32| {
+        let with_need = |id: &ObjectId, name: &'static str, need: &ObjectId| {
+            let mut user = (*desired(id, content, name)).clone();
+            user.needs = [need.clone()].into();
+            (name, Some(SharedDesiredObject::from(user)))
+        };
+        let first = ("pre", Some(desired(&pre, content, "pre")));
+        [first, with_need(&env, "env", &pre), with_need(&web, "web", &env)]
+    };
+    let mut harness = Harness::new(1);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.world.bad.insert(desired(&web, 2, "web").hash);
+    harness.read(reading("r2", &files(2)));
+    fail(&mut harness, &web);
+    for _ in 0..5 {
+        harness.keep_ledger();
+        harness.engine.process_changes();
+    }
+    let check_waits = |harness: &mut Harness| {
+        for (id, expected) in [(&env, &pre), (&web, &env)] {
+            let reason = harness.decide(id).reason;
+            assert!(matches!(&reason, Some(Reason::Needs(need, _)) if need == expected), "{id}: {reason:?}");
+        }
+    };
+    check_waits(&mut harness);
+    assert_eq!(harness.engine.workloads_in_flight(), [web.clone()].into());
+    drop(harness.engine.take_dirty());
+    super::orders::asks(&mut harness, &pre, None, Some("t until=2999-01-01T00:00:00Z busy"));
+    harness.settle();
+    assert!(harness.engine.workloads_in_flight().is_empty());
+    check_waits(&mut harness);
+}
+
+#[test]
 fn a_rollback_asks_for_no_more_facts_where_more_is_unfinished_before_it() {
     let web = workload("web");
     let count_lookups = |unfinished: u32| {

@@ -324,7 +324,7 @@ impl Engine {
                 | Reason::Terminating,
             ) => true,
             Some(Reason::Needs(need, _) | Reason::Wave(_, need)) if goes_back => {
-                self.is_paused_by_person(need)
+                self.is_held_back_by_person(need)
             }
             Some(Reason::Needs(..) | Reason::Wave(..) | Reason::UnitWorkload(_) | Reason::Paused(..)) => {
                 !goes_back

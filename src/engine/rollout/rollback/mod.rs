@@ -1,5 +1,6 @@
 //! Rollback: contents that failed, the last good ones, and the return to them.
 
+pub(in crate::engine) mod failed_data;
 pub(in crate::engine) mod lifecycle;
 pub(in crate::engine) mod refused_release;
 pub(in crate::engine) mod rejection;

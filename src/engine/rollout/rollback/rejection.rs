@@ -342,9 +342,11 @@ impl Engine {
             if rejection.action == RejectionAction::Quarantine || !is_back {
                 return;
             }
-            let failed = RollbackObstacle::Failed(id.clone(), why.clone());
-            let cause = bound_cause(format!("{}; {failed}", rejection.cause));
-            Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
+            self.failed_data_rejection(source, id, why).unwrap_or_else(|| {
+                let failed = RollbackObstacle::Failed(id.clone(), why.clone());
+                let cause = bound_cause(format!("{}; {failed}", rejection.cause));
+                Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
+            })
         } else if let Some(rejection) = self.refused_release_rejection(source, id, why) {
             rejection
         } else {
