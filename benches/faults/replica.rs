@@ -177,8 +177,8 @@ impl Replica {
         run(command)
     }
 
-    /// Returns whether the daemon says that it has applied a revision completely, and all is
-    /// healthy.
+    /// Returns whether the daemon says that it has applied a revision completely, and all that it
+    /// looks after is healthy. One object of the stage is opted out.
     pub(crate) fn is_claiming(&self, revision: &str) -> bool {
         let status = self.status();
         let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
@@ -186,7 +186,10 @@ impl Replica {
         !sources.is_empty()
             && sources.iter().all(|source| {
                 let is_of_it = source["revision"].as_str().is_some_and(|known| known == revision);
-                is_of_it && source["healthy"] == true && source["complete"] == true
+                let phases = source["objects"].as_object().into_iter().flatten();
+                let is_well =
+                    phases.into_iter().all(|(phase, _)| ["Settled", "OptedOut"].contains(&phase.as_str()));
+                is_of_it && is_well && source["complete"] == true
             })
     }
 

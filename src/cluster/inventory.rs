@@ -57,6 +57,11 @@ pub fn inventory_id_of(namespace: &str, name: &str) -> String {
 }
 
 impl InventoryObject {
+    /// Returns the version as read; none for one that is to be made.
+    pub fn version(&self) -> Option<ResourceVersion> {
+        self.known.as_ref().map(|(_, version)| *version)
+    }
+
     /// Returns the other tool that keeps it, where one does (KEP-3659: it is then left
     /// alone).
     fn other_tool(&self) -> Option<&str> {

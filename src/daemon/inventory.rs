@@ -2,13 +2,16 @@
 
 mod finished_jobs;
 mod kept;
+mod rewrites;
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 pub(super) use finished_jobs::{FINISHED_JOBS_KEY, parse_finished_job};
 use finished_jobs::{ended_jobs, finished_text, parse_finished};
 pub(crate) use kept::kept_objects;
 pub(super) use kept::{KEPT_KEY, kept_text};
+use rewrites::InventoryRewrites;
 
 use super::accepted_revision::{accepted_revision, is_recorded};
 use super::unreadable_records::UnreadableRecords;
@@ -465,6 +468,8 @@ pub(super) struct InventoryStore {
     pub(super) is_foreign: bool,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
+    /// The writes of this process beside those of others.
+    pub(super) rewrites: InventoryRewrites,
     /// Indicates whether this process knows that all of it was made from the source's location.
     pub(super) origin: InventoryOrigin,
     /// The last revision that this process has accepted of a source whose commits must be signed.
@@ -522,6 +527,13 @@ impl InventoryStore {
         })
     }
 
+    /// Returns the time until which another process' write is left as it is, where that is later
+    /// than now.
+    pub(super) fn rest_until(&self, now: Instant) -> Option<Instant> {
+        let known = self.inventory.inventory().and_then(InventoryObject::version);
+        self.rewrites.next_write(known).filter(|next| now < *next)
+    }
+
     /// Returns whether the inventory, as last read, records the revision that was accepted last.
     pub(super) fn has_accepted_revision(&self) -> bool {
         is_recorded(self.inventory.inventory(), self.accepted_revision.as_ref())
@@ -545,6 +557,7 @@ impl Default for InventoryStore {
             last_error: None,
             is_foreign: false,
             failures: 0,
+            rewrites: InventoryRewrites::default(),
             origin: InventoryOrigin::Unknown,
             accepted_revision: None,
             verification_record: None,

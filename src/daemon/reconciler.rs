@@ -326,7 +326,8 @@ impl Reconciler {
         if self.timers.at_once || self.records.round_robin.is_pending() {
             return Instant::now();
         }
-        let rollouts = self.engine.view().next_due(Instant::now());
+        let now = Instant::now();
+        let rollouts = self.engine.view().next_due(now);
         let others = [
             self.queue.next_due(),
             self.watches.kinds.next_due(),
@@ -335,6 +336,7 @@ impl Reconciler {
             self.records.ledger.next_wake(self.engine.view().next_publication()),
             self.watches.data.due,
             self.telemetry.summary.due,
+            self.records.inventories.iter().filter_map(|store| store.rest_until(now)).min(),
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }

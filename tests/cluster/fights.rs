@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use controlplane::{AuditEvent, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, in_time, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, until, yaml,
+};
 
 /// Ten writes a second.
 const FIGHT_INTERVAL: Duration = Duration::from_millis(100);
@@ -24,6 +26,13 @@ const WINDOW: Duration = Duration::from_mins(1);
 /// The most writes of us in a row that meet a newer view of another writer and are refused, at
 /// once. Each further one has a pause of a second before it.
 const PROMPT_CONFLICTS: usize = 3;
+
+/// The writes of a source's record in a row that each replace one of another writer, at once. Each
+/// further one has a pause before it.
+const PROMPT_RECORDS: usize = 3;
+
+/// That pause.
+const RECORD_PAUSE: Duration = Duration::from_secs(5);
 
 /// Does something ten times a second, as long as there is somebody who waits for the outcome.
 fn beat(until: &AtomicBool, mut deed: impl FnMut(usize)) {
@@ -182,4 +191,42 @@ fn an_apply_beside_a_daemon_of_its_source_says_so_and_stops() {
         // Each of the two writes it once.
         assert!(window.to("configmaps", &name).len() <= 2, "{name}");
     }
+}
+
+// Two processes that serve one source without Leases do this to each other, as each makes its status
+// at its own times.
+#[test]
+fn a_record_that_somebody_else_writes_again_and_again_is_written_over_with_pauses() {
+    let site = TestNamespace::new("fight-record");
+    let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
+    let _daemon = site.daemon(repo.path());
+    site.await_data("a", "a", "1");
+    let record = at("ConfigMap", &site.system(), &site.name);
+    let status = || site.api.value(&record, "/data/status");
+    until("the status is recorded", || status().as_str().is_some_and(|text| !text.is_empty()));
+    let (ours, window) = (status(), site.window());
+    let written = || -> Vec<AuditEvent> {
+        let all = window.all_writes().into_iter();
+        all.filter(|event| event.name == site.name && event.code < 300).collect()
+    };
+    let over = AtomicBool::new(false);
+    let count = PROMPT_RECORDS + 4;
+    let writes = thread::scope(|scope| {
+        let _over = FightGuard(&over);
+        scope.spawn(|| {
+            beat(&over, |turn| {
+                let theirs = json!({"data": {"status": format!("theirs {turn}")}});
+                let _ = site.api.call("PATCH", &record, "application/merge-patch+json", &theirs);
+            });
+        });
+        in_time("it is written several times", DEFAULT_TIMEOUT, || {
+            let writes = written();
+            if writes.len() >= count { Ok(writes) } else { Err(writes.len()) }
+        })
+    });
+    for some in writes.windows(PROMPT_RECORDS + 2) {
+        let (first, last) = (some[0].timestamp, some[PROMPT_RECORDS + 1].timestamp);
+        assert!(last.duration_since(first).unsigned_abs() >= RECORD_PAUSE, "{writes:#?}");
+    }
+    until("our status is there in the end", || status() == ours);
 }

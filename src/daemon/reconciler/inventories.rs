@@ -89,6 +89,8 @@ impl Reconciler {
         self.log_lost_rejections(source, &inventory);
         let store = &mut self.records.inventories[source];
         store.call = CallState::None;
+        let version = inventory.as_ref().ok().and_then(Option::as_ref).and_then(InventoryObject::version);
+        store.rewrites.end_call(version, Instant::now());
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
@@ -314,6 +316,11 @@ impl Reconciler {
                 continue;
             }
             let Some(mode) = self.due_write(source, &is_idle) else { continue };
+            if self.run_mode.is_daemon()
+                && self.records.inventories[source].rest_until(Instant::now()).is_some()
+            {
+                continue;
+            }
             self.records.inventories[source].need = if mode == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
@@ -348,7 +355,9 @@ impl Reconciler {
             if reported != StatusSummary::from_data(&wanted.data) {
                 self.status_author().write_to(&mut wanted.data);
             }
-            self.records.inventories[source].call = CallState::Busy;
+            let store = &mut self.records.inventories[source];
+            store.call = CallState::Busy;
+            store.rewrites.begin_write(known.as_ref().and_then(InventoryObject::version));
             let cluster = self.executor.cluster.clone();
             let (namespace, name) =
                 (self.records.namespace.clone(), self.engine.view().source(source).declared.name.clone());
