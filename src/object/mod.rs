@@ -33,7 +33,7 @@ pub(crate) use hex::{hex_bytes, hex_text};
 pub(crate) use id::NamespacedKind;
 pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use possible_names::{NameWords, PossibleNames, UnrenderedRoot, root_folder};
-pub use short_list::ShortList;
+pub(crate) use short_list::ShortList;
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
 pub(crate) use truncate::{shorten, truncate};
