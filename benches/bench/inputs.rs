@@ -198,10 +198,10 @@ fn replay(
     let text = fs::read_to_string(&config)?;
     fs::write(&config, format!("{text}  observe: true\n"))?;
     let daemon = program.daemon(&["run", "--config", &config])?;
-    let read = |repository: &Repository| {
+    let await_reading = |repository: &Repository| {
         daemon.says(&format!("revision={}", repository.head()), 1, READ_TIMEOUT).map(drop)
     };
-    read(&repository)?;
+    await_reading(&repository)?;
     let first = rendered_roots(&daemon)?;
     let mut replayed = ReplayedCommits::default();
     let changed: Vec<(&String, &usize)> = readers.iter().collect();
@@ -210,7 +210,7 @@ fn replay(
         let text = texts.get(file).map(|text| text.trim_end()).unwrap_or_default();
         let text = format!("{text}\n# commit {sample}\n");
         repository.push(&Manifest { file: file.clone(), url: String::new(), text })?;
-        read(&repository)?;
+        await_reading(&repository)?;
         replayed.commits += 1;
         replayed.changed += count;
         replayed.all += roots;

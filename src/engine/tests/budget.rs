@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::world::{FIRST, id, workload};
 use crate::engine::{
-    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, PodAmount, SlotPriority, SlotRequest, SourceId,
-    WorkloadLoad, grant_slots,
+    BudgetBound, BudgetHolding, BudgetScope, BudgetShortage, BudgetSlot, PodAmount, SlotPriority,
+    SlotRequest, SourceId, WorkloadLoad, grant_slots,
 };
 use crate::object::ObjectId;
 
