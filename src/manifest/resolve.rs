@@ -231,7 +231,7 @@ impl Resolver<'_, '_, '_> {
             _ => {}
         }
         if self.tree.is_merge(key) {
-            // What is merged into a merged mapping may be there by now.
+            // The keys that are merged into a merged mapping may be there by now.
             let is_merged = matches!(self.stack.last(), Some(ResolveFrame::Merge { .. }));
             if !is_merged || self.order == MergeOrder::Written {
                 self.begin_merge(value, into)?;
@@ -315,7 +315,7 @@ impl Resolver<'_, '_, '_> {
         self.spend(target, 0)?;
         self.stack.push(ResolveFrame::Merge { next: self.tree.first(target), into, key: None });
         if self.order == MergeOrder::OwnFirst {
-            // What is merged into it comes before its own keys, which win so.
+            // The keys that are merged into it come before its own keys, which win so.
             let left = self.merge_sources(target);
             self.stack.push(ResolveFrame::MergeList { left, into });
         }

@@ -332,9 +332,9 @@ mod tests {
         let word = Reason::OptedOut("rhumb.dev/reconcile");
         check_cause(Unchanged, word, "left alone: rhumb.dev/reconcile is set on the live object", left_alone);
         for withheld in [WithheldWrite::Nothing, WithheldWrite::Content] {
-            let until = Some(jiff::Timestamp::UNIX_EPOCH);
+            let until = "2030-01-02T03:04:05Z".parse().ok();
             let hold = Reason::OnHold(ActiveHold { until, reason: "".into(), withheld });
-            check_cause(Wait, hold, "waits: on hold until 1970", left_alone);
+            check_cause(Wait, hold, "waits: on hold until 2030", left_alone);
         }
         let paused = |subject| Reason::Paused(subject, "".into());
         check_cause(Wait, paused(PauseSubject::Object), "waits: it is paused", left_alone);

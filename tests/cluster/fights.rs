@@ -193,8 +193,8 @@ fn an_apply_beside_a_daemon_of_its_source_says_so_and_stops() {
     }
 }
 
-// Two processes that serve one source without Leases do this to each other, as each makes its status
-// at its own times.
+// Two processes that serve one source without Leases do this to each other, as each makes its
+// status at its own times.
 #[test]
 fn a_record_that_somebody_else_writes_again_and_again_is_written_over_with_pauses() {
     let site = TestNamespace::new("fight-record");

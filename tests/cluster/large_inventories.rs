@@ -85,7 +85,7 @@ fn an_inventory_without_room_for_all_shows_as_much_as_it_can_and_the_daemon_goes
     site.api.merge(&site.at("ConfigMap", &name), "somebody", &json!({"data": {"a": "theirs"}}));
     site.await_data(&name, "a", "1");
     window.assert_no_deletes();
-    // Those that are shown are confirmed. Where there is room again, the others are shown.
+    // The objects that are shown are confirmed. Where there is room again, the others are shown.
     let confirm = |count: usize| site.rhumb(&["prune", "confirm", "--count", &count.to_string()]).ends(0);
     let said = confirm(DROPPED_OBJECTS);
     let more = said.stdout.lines().find_map(|line| line.split_once(" more are listed"));

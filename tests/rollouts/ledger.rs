@@ -1,5 +1,5 @@
-//! The rollout ledger, when somebody else takes it away, empties it or writes into it what nobody
-//! can read, and when the process that wrote into it has ended.
+//! The rollout ledger, when somebody else takes it away, empties it or writes garbage into it. Also
+//! when the process that wrote into it has ended.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The writes of an inventory, where another process writes it too.
 //!
-//! Two processes may serve one source, for example without Leases. What they record differs for some
+//! Two processes may serve one source, for example without Leases. Their records differ for some
 //! seconds, as each makes its status at its own times. Without a rest each would write its own over
 //! that of the other one, as fast as the API server answers.
 

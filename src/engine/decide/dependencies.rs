@@ -184,8 +184,8 @@ impl Engine {
         health.status == HealthStatus::Failed
     }
 
-    /// Asks those again that have a claim, and wait for what is released with them or goes back with
-    /// them: something that it waits for may be withheld by now.
+    /// Asks the workloads again that have a claim, and wait for objects of their unit. Something that
+    /// these wait for may be withheld by now.
     pub(in crate::engine) fn wake_unused_claims(&mut self) {
         self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().iter().cloned());
         let has_failed = |rollout: &Rollout| rollout.failed.is_some() && rollout.slot == BudgetSlot::Taken;

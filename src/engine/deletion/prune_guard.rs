@@ -102,8 +102,8 @@ pub(crate) struct PruneGuard<'a> {
     pub lifecycle: SourceLifecycle,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
-    /// The number of objects of each kind in the inventory now, the pending ones included. Those
-    /// without a seal are not.
+    /// The number of objects of each kind in the inventory now, with the pending ones and without
+    /// those that have no seal.
     pub inventory: &'a BTreeMap<GroupKind, u32>,
 }
 

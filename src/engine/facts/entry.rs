@@ -265,8 +265,8 @@ impl ObjectEntry {
         self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }
 
-    /// Returns whether rhumb has created a Job, with the content that it shows: its seal proves that,
-    /// which is no copy, or this process has created it.
+    /// Returns whether rhumb has created a Job, with the content that it shows. Its seal proves that,
+    /// if it is no copy, or this process has created it.
     pub(in crate::engine) fn is_created_by_rhumb(&self, live: &LiveObject) -> bool {
         let is_sealed = !live.is_unproven() && live.job_creator == JobCreator::Rhumb;
         (is_sealed && !self.is_copied_release(live)) || self.created_incarnation.as_deref() == Some(&live.uid)

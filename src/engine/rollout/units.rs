@@ -312,7 +312,7 @@ impl Engine {
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
-        // What goes back beside a workload waits for no claim, as the workload comes after it.
+        // An object that goes back beside a workload waits for no claim: the workload follows it.
         if self.is_recorded(source, desired) {
             return None;
         }

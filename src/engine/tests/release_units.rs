@@ -55,7 +55,7 @@ fn an_object_goes_back_to_content_that_a_source_has_put_there_or_to_nothing() {
     assert_eq!(target(&harness, &b), RollbackTarget::Unknown);
 }
 
-// Its deletion is drift. Whoever may delete it does not choose what a rollback does.
+// Its deletion is drift, and does not choose what a rollback does.
 #[test]
 fn an_object_that_somebody_has_deleted_goes_back_to_the_content_in_force() {
     let (a, b) = (config("a"), config("b"));

@@ -183,7 +183,7 @@ fn data_of_somebody_else_restart_within_the_budget() {
     assert!(harness.world.is_free());
 }
 
-// Whoever may write the data may change them again and again.
+// The writer of the data may change them again and again.
 #[test]
 fn new_content_goes_before_a_restart_for_data_of_somebody_else() {
     let mut harness = at_rest(1);

@@ -115,7 +115,7 @@ mod tests {
         let command = command(Path::new("/bin/helm"), &chart, &options, folders);
         assert_eq!(command.directory, Path::new("/t/apps/web"));
         assert_eq!(command.arguments[..3], ["template", "web", "."]);
-        assert_eq!(command.arguments[6..], ["--values=/t/apps/web/prod.yaml", "--values=/p/values-1.yaml"]);
+        assert_eq!(command.arguments[5..], ["--values=/t/apps/web/prod.yaml", "--values=/p/values-1.yaml"]);
         for name in ["--validate", "--dependency-update", "--enable-dns", "--post-renderer"] {
             assert!(!command.arguments.iter().any(|argument| argument.to_string_lossy().starts_with(name)));
         }

@@ -92,7 +92,7 @@ impl FileReading<'_> {
                 EntryOrigin::Own => {}
                 EntryOrigin::MergedAlias => continue,
                 EntryOrigin::MergedValue => {
-                    if !self.hides_merged(inline.as_deref_mut(), &key) {
+                    if !self.has_own_key(inline.as_deref_mut(), &key) {
                         out.insert(key, plain(&entry.value, &self.words));
                     }
                     continue;
@@ -120,7 +120,7 @@ impl FileReading<'_> {
 
     /// Returns whether a key of the kustomization hides one that is merged into a mapping of the
     /// file. It becomes one of the mapping itself. A null above the file only takes itself away.
-    fn hides_merged(&self, inline: Option<&mut Map<String, Value>>, key: &str) -> bool {
+    fn has_own_key(&self, inline: Option<&mut Map<String, Value>>, key: &str) -> bool {
         let Some(inline) = inline else { return false };
         if self.merge == ValuesMerge::Override && inline.get(key).is_some_and(Value::is_null) {
             inline.remove(key);

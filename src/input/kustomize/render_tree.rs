@@ -172,8 +172,8 @@ fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, Sour
     has_instruction(closure, files, origin::has_origin_annotation)
 }
 
-/// Returns whether a file may do another thing where an object has annotations than where it has
-/// none: a patch by a path, a transformer that creates no field, or a replacement.
+/// Returns whether a file may depend on the annotations of an object. A patch by a path may, a
+/// transformer that creates no field, or a replacement.
 ///
 /// # Errors
 /// Fails where a file of the closure cannot be read.
@@ -181,12 +181,11 @@ pub(in crate::input) fn can_see_origins(
     closure: &Closure,
     files: &impl FileTree,
 ) -> Result<bool, SourceError> {
-    has_instruction(closure, files, names_annotations)
+    has_instruction(closure, files, has_annotation_path)
 }
 
-/// Returns whether a text has a path to the annotations of an object. Those of a template of pods
-/// are others.
-fn names_annotations(text: &[u8]) -> bool {
+/// Returns whether a text has a path to the annotations of an object, and not of a template of pods.
+fn has_annotation_path(text: &[u8]) -> bool {
     let is_of_object = |path: &[u8], at: usize| {
         let before = text.get(..at).unwrap_or_default();
         text.get(at..).is_some_and(|rest| rest.starts_with(path))
@@ -220,12 +219,12 @@ fn has_instruction(
 
 #[cfg(test)]
 mod tests {
-    use super::names_annotations;
+    use super::has_annotation_path;
 
     #[test]
     fn a_path_to_the_annotations_of_an_object_is_known() {
         let check = |text: &str, expected: bool| {
-            assert_eq!(names_annotations(text.as_bytes()), expected, "{text}");
+            assert_eq!(has_annotation_path(text.as_bytes()), expected, "{text}");
         };
         check("path: /metadata/annotations/a.b~1c\n", true);
         check("fieldSpecs: [{path: metadata/annotations, create: false}]\n", true);

@@ -49,7 +49,7 @@ fn each_part_of_a_value_has_its_place() {
 
 #[test]
 fn an_alias_names_the_place_of_what_it_stands_for_and_a_merged_key_the_way_it_came() {
-    let text = "one: &t yes\nlist: [*t]\na: &a {x: *t}\nb: &b\n  <<: [*a]\n  y: 1\nc:\n  <<: [*b]\nd: {<<: *b, z: 1}\n";
+    let text = "one: &t yes\nlist: [*t]\na: &a {x: *t}\nb: &b\n  <<: [*a]\n  w: 1\nc:\n  <<: [*b]\nd: {<<: *b, z: 1}\n";
     let file = all(text);
     let [document] = file.documents.as_slice() else { panic!("one document") };
     let item = &entry(document, "list").0.items()[0];
@@ -65,25 +65,25 @@ fn an_alias_names_the_place_of_what_it_stands_for_and_a_merged_key_the_way_it_ca
     };
     check("a", "x", EntryOrigin::Own, at(3, 8));
     check("b", "x", EntryOrigin::MergedValue, at(3, 8));
-    check("b", "y", EntryOrigin::Own, at(6, 3));
+    check("b", "w", EntryOrigin::Own, at(6, 3));
     // Through another mapping that is merged.
     check("c", "x", EntryOrigin::MergedValue, at(3, 8));
-    check("c", "y", EntryOrigin::MergedValue, at(6, 3));
+    check("c", "w", EntryOrigin::MergedValue, at(6, 3));
     check("d", "x", EntryOrigin::MergedAlias, at(3, 8));
     check("d", "z", EntryOrigin::Own, at(9, 13));
 }
 
 #[test]
 fn own_keys_win_over_merged_ones_for_a_reader_that_says_so() {
-    let text = "a: &a {x: 1, y: 1}\nb: &b\n  x: 2\n  <<: *a\nc:\n  <<: [*b]\n";
+    let text = "a: &a {x: 1, w: 1}\nb: &b\n  x: 2\n  <<: *a\nc:\n  <<: [*b]\n";
     let check = |file: PlacedFile, expected: serde_json::Value| {
         for mapping in ["b", "c"] {
             assert_eq!(entry(&file.documents[0], mapping).0.to_value(), expected, "{mapping}");
         }
     };
     let name = Arc::from("file.yaml");
-    check(read_first_document(&name, text.as_bytes()), json!({"x": 1, "y": 1}));
-    check(read_first_document_own_first(&name, text.as_bytes()), json!({"x": 2, "y": 1}));
+    check(read_first_document(&name, text.as_bytes()), json!({"x": 1, "w": 1}));
+    check(read_first_document_own_first(&name, text.as_bytes()), json!({"x": 2, "w": 1}));
 }
 
 #[test]
