@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::handover::{OTHER, REPOSITORY, anothers, engine, follows, peer, says, these};
-use super::world::{FIRST, World, WorldObject, config, desired};
+use super::handover::{OTHER, REPOSITORY, anothers, dropped, engine, follows, peer, says, these};
+use super::world::{FIRST, World, WorldObject, config, desired, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -92,4 +92,30 @@ fn what_another_source_has_taken_is_requested_as_soon_as_it_is_out_of_sight() {
     assert_eq!(requests(&engine), TakeoverRequests::Listed(these(&[&beside])));
     engine.observe_absence(&id);
     assert_eq!(requests(&engine), TakeoverRequests::Listed(these(&[&id, &beside])));
+}
+
+#[test]
+fn what_came_back_and_is_dropped_again_is_released_whenever_its_return_is_shown() {
+    let check = |is_shown_first: bool| {
+        let (mut engine, id, now) = dropped();
+        engine.set_peers(others(&[]), now);
+        let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
+        assert_eq!(released(&engine), these(&[&id]));
+        // Another source takes it, and drops it.
+        engine.observe_absence(&id);
+        engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+        assert_eq!(released(&engine), these(&[]));
+        let back = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c3", 3));
+        let gone = reading("c4", &[("a", None)]);
+        if is_shown_first {
+            engine.observe_object(&id, back);
+            engine.set_reading(FIRST, gone);
+        } else {
+            engine.set_reading(FIRST, gone);
+            engine.observe_object(&id, back);
+        }
+        assert_eq!(released(&engine), these(&[&id]), "{is_shown_first}");
+    };
+    check(true);
+    check(false);
 }
