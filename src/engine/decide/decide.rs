@@ -56,6 +56,7 @@ impl Engine {
     pub(in crate::engine) fn decide_now(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.complete_changes();
         self.expire_intent_view(id, now);
+        self.expire_holder_view(id, now);
         self.choose_competitor(id, now);
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);

@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::decision::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Observation,
-};
+use crate::engine::decide::decision::{Action, Decision, DeletionReason, Observation};
 use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
@@ -23,8 +21,8 @@ use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    CurrentOwner, ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration,
-    SourceLifecycle, Uid, WithheldCause,
+    ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,
+    WithheldCause,
 };
 use crate::object::{ContentHash, ObjectId};
 
@@ -85,7 +83,7 @@ pub(in crate::engine) struct Handover {
     /// Indicates whether other sources are asked at all: a plan for one source knows of none.
     pub(super) consults_peers: bool,
     /// Names of sources by the ids of their inventories, for a plan that asks no others.
-    names: BTreeMap<Arc<str>, Arc<str>>,
+    pub(super) names: BTreeMap<Arc<str>, Arc<str>>,
     pub(super) peers: Option<BTreeMap<Arc<str>, PeerSource>>,
     /// The time at which they were last read.
     read: Option<Instant>,
@@ -111,6 +109,9 @@ pub(in crate::engine) struct Handover {
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
     pub(super) requested_back: BTreeMap<ObjectId, Instant>,
+    /// The objects that another source keeps, as only a lookup shows, each with the time since which
+    /// that view counts.
+    pub(super) kept_views: BTreeMap<ObjectId, Instant>,
     /// The requests to observe sources once more.
     pub(super) observations: ObservationRequests,
     /// The sources of this process that may be behind another one of their repository, until they
@@ -497,25 +498,6 @@ impl Engine {
             }
         }
         holder
-    }
-
-    /// Returns from whom a write takes its object over; none where that is nobody's, or its own
-    /// source's.
-    pub(in crate::engine) fn previous_owner(&self, apply: &ApplyRequest) -> Option<CurrentOwner> {
-        if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
-            return None;
-        }
-        Some(match &self.live_object(&apply.desired.id)?.owner {
-            ObjectOwner::Nobody => return None,
-            ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => CurrentOwner::Tool(owner.clone()),
-            ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
-                let own = self.source_of_inventory_id(set);
-                let own = own.map(|source| &self.sources[source].declared.name);
-                let peer = || Some(&self.handover.peers.as_ref()?.get(set)?.name);
-                let name = own.or_else(peer).or_else(|| self.handover.names.get(set)).cloned();
-                name.map_or_else(|| CurrentOwner::ApplySet(set.clone()), CurrentOwner::Source)
-            }
-        })
     }
 
     /// Schedules another decision about an object that waits for its holder.

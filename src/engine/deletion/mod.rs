@@ -5,6 +5,7 @@
 
 pub(super) mod cached_prune_decisions;
 pub(super) mod handover;
+pub(super) mod holders;
 pub(super) mod inventory_note;
 pub(super) mod kept_objects;
 pub(super) mod moved_objects;

@@ -174,6 +174,7 @@ impl Engine {
         }
         self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);
+        self.track_handover(id);
         self.track_intents(id);
         self.track_rollout(id);
         self.note_object_change(id);

@@ -15,6 +15,7 @@ use crate::engine::decide::decide::is_serving;
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
 };
+use crate::engine::facts::entry::DirectView;
 use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState, Uid};
@@ -125,9 +126,28 @@ impl Engine {
             entry.dry_run = Some(Box::new(dry_run));
             entry.last_failure = None;
         }
+        self.drop_outdated_view(id);
         if before != guess(self) {
             // Other objects may be released together now.
             self.rollouts.units.forget_all();
+        }
+    }
+
+    /// Drops the view by a lookup of an object that somebody has changed since, as the answer to a dry
+    /// run shows. No informer reports the change, and the same question would be asked for ever.
+    fn drop_outdated_view(&mut self, id: &ObjectId) {
+        if self.informer_object(id).is_some() {
+            return;
+        }
+        let Some(entry) = self.objects.entries.get_mut(id) else { return };
+        let is_outdated = match (&entry.direct_view, &entry.dry_run) {
+            (Some(DirectView::Found(live)), Some(answer)) => {
+                live.uid != answer.uid || live.generation < answer.generation
+            }
+            _ => false,
+        };
+        if is_outdated && entry.min_resource_version.is_none() {
+            entry.direct_view = None;
         }
     }
 }

@@ -31,6 +31,7 @@ mod foreign_claims;
 mod generated;
 mod handover;
 mod harness;
+mod holders;
 mod holds;
 mod ignore;
 mod informer_groups;

@@ -329,6 +329,30 @@ fn a_workload_at_rest_is_taken_over_after_one_read_of_the_ledger_and_of_the_othe
     assert_eq!(process.recorded(&web), (None, vec![]));
 }
 
+// Only a lookup shows it, and its former source may change it after that.
+#[test]
+fn a_workload_that_was_changed_before_its_dry_run_is_looked_up_once_more_and_not_tried_for_ever() {
+    let web = workload("web");
+    let shown = live(&web, SET, 2, "c2", 2, WorkloadPhase::Settled);
+    let mut process = taking_over(&web, shown.clone());
+    process.read(FIRST, "c4", &[(&web, Some(3))]);
+    process.engine.advance(process.now);
+    let decision = process.engine.decide(&web, process.now);
+    let Action::DryRun(apply) = &decision.action else { panic!("{decision:?}") };
+    let answer = DryRunImpact {
+        content: apply.desired.hash,
+        uid: shown.uid.clone(),
+        generation: shown.generation + 1,
+        impact: Impact { kind: ImpactKind::Restart, pods: 3 },
+    };
+    process.engine.record_result(&web, &decision.action, ActionResult::DryRun(answer), process.now);
+    assert_eq!(process.engine.decide(&web, process.now).action, Action::Lookup);
+    let changed = LiveObject { generation: shown.generation + 1, rv: ResourceVersion(3), ..shown };
+    process.engine.record_lookup(&web, DirectView::Found(Box::new(changed)));
+    let next = process.engine.decide(&web, process.now);
+    assert!(!matches!(next.action, Action::Lookup | Action::DryRun(_)), "{next:?}");
+}
+
 /// Returns the unit of the first source in which the second contents of these are released.
 fn unit_of(ids: &[&ObjectId]) -> ReleaseUnit {
     let member = |id: &ObjectId| UnitMember {
