@@ -177,6 +177,16 @@ impl Replica {
         run(command)
     }
 
+    /// Returns what the daemon says of the objects that others depend on.
+    pub(crate) fn reasons(&self) -> String {
+        let explain = |object: &str| {
+            let mut command = self.site.bare_command();
+            command.args(["why", object, "-n", &self.site.name, "--socket"]);
+            run(command.arg(self.folder.path().join("run/rhumb.sock"))).all()
+        };
+        ["cm/env", "deploy/web", "deploy/api"].map(explain).concat()
+    }
+
     /// Returns whether the daemon says that it has applied a revision completely, and all that it
     /// looks after is healthy. One object of the stage is opted out.
     pub(crate) fn is_claiming(&self, revision: &str) -> bool {

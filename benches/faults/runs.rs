@@ -74,11 +74,12 @@ impl Run {
     }
 }
 
-/// Keeps what the daemons of a run logged, for whoever looks for the reason.
+/// Keeps what the daemons of a run logged, say now and have recorded, for a search for the reason.
 fn keep_log(stage: &Stage) {
     let folder = log_folder();
     let file = folder.join(format!("{}.log", stage.site.name));
-    let kept = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, stage.logs()));
+    let text = format!("{}\n{}", stage.logs(), stage.records());
+    let kept = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text));
     if kept.is_ok() {
         progress(&format!("the log is in {}", file.display()));
     }

@@ -249,6 +249,13 @@ impl Stage {
         self.replicas.iter().map(Replica::log).collect::<Vec<_>>().join("\n")
     }
 
+    /// Returns what the daemons say of the workloads, and all their records.
+    pub(crate) fn records(&self) -> String {
+        let reasons: Vec<String> = self.replicas.iter().map(Replica::reasons).collect();
+        let records = self.site.api.list(&self.record("ConfigMap", ""));
+        format!("{}\n{records:#?}", reasons.join("\n"))
+    }
+
     /// Writes a file of the work tree, as git will have it.
     pub(crate) fn write(&mut self, file: &str, text: &str) {
         self.desired.write(file, text);
