@@ -170,7 +170,7 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     assert_eq!((site.data("map", "a"), site.data("map", "b")), ("drift".to_owned(), "1".to_owned()));
     assert!(!site.has("ConfigMap", "never"));
     let diff = site.diff(repo.path(), &[]).ends(0);
-    diff.says(&["0 unchanged, 3 left alone by annotation"]);
+    diff.says(&["1 unchanged, 3 left alone by annotation"]);
     diff.says(&["its annotation asks not to reconcile it"]);
     diff.says(&["kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
     // No source names it any more, and it stays.
