@@ -78,7 +78,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
 
 /// The workloads of two daemons. A tenth of all their pods is two, and of those of either one.
 const OURS: [&str; 4] = ["a", "b", "c", "d"];
-const THEIRS: [&str; 4] = ["u", "v", "x", "y"];
+const THEIRS: [&str; 4] = ["u", "v", "w", "x"];
 
 #[test]
 fn a_percentage_is_of_the_pods_of_all_daemons_and_bounds_their_sum() {
