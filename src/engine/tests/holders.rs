@@ -1,5 +1,5 @@
-//! Objects that other sources have and one here wants: who has one now is looked up again, and what
-//! another source took is requested at once.
+//! Objects that other sources have and one here wants: their holders are looked up again, and an
+//! object that another source took is requested at once.
 
 use std::time::{Duration, Instant};
 

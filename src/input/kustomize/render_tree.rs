@@ -184,7 +184,7 @@ pub(in crate::input) fn can_see_origins(
     has_instruction(closure, files, has_annotation_path)
 }
 
-/// Returns whether a text has a path to the annotations of an object, and not of a template of pods.
+/// Returns whether a text has a path to annotations of an object, not of a template of pods.
 fn has_annotation_path(text: &[u8]) -> bool {
     let is_of_object = |path: &[u8], at: usize| {
         let before = text.get(..at).unwrap_or_default();
