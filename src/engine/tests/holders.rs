@@ -1,4 +1,4 @@
-//! Objects that other sources have and one here wants: their holders are looked up again, and an
+//! Objects that other sources have and one here wants. Their holders are looked up again, and an
 //! object that another source took is requested at once.
 
 use std::time::{Duration, Instant};
