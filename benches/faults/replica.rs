@@ -182,7 +182,8 @@ impl Replica {
         let explain = |object: &str| {
             let mut command = self.site.bare_command();
             command.args(["why", object, "-n", &self.site.name, "--socket"]);
-            run(command.arg(self.folder.path().join("run/rhumb.sock"))).all()
+            command.arg(self.folder.path().join("run/rhumb.sock"));
+            run(command).all()
         };
         ["cm/env", "deploy/web", "deploy/api"].map(explain).concat()
     }
