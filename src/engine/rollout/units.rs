@@ -341,12 +341,10 @@ impl Engine {
             return Some(reason);
         }
         if !self.is_lead_workload_restarted(source, &lead) || self.is_waiting_for(source, &lead, desired) {
-            if let Some(why) = self.rollouts.ledger.unreadable_reason() {
-                return Some(Reason::RecordUnreadable(why.clone()));
-            }
             // Nothing of it asks the budget, so nothing but this asks for its record.
             self.rollouts.units.request_record(source, lead, desired.id.clone());
-            return Some(Reason::Claiming);
+            let unreadable = self.rollouts.ledger.unreadable_reason().cloned();
+            return Some(unreadable.map_or(Reason::Claiming, Reason::RecordUnreadable));
         }
         // It asks for itself.
         (lead != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(lead))
