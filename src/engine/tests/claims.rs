@@ -281,7 +281,7 @@ fn the_claim_of_a_workload_that_is_still_to_be_taken_over_is_kept_until_it_has_e
 }
 
 #[test]
-fn a_process_that_ends_takes_the_claim_back_of_what_rests_in_the_very_version_that_it_wrote() {
+fn a_process_that_ends_takes_the_claim_back_of_what_it_sees_at_rest_in_the_very_version_that_it_wrote() {
     let (mut harness, id) = (changed(), workload("a"));
     write(&mut harness, &id);
     harness.world.things.get_mut(&id).unwrap().phase = WorkloadPhase::Settled;
@@ -289,6 +289,14 @@ fn a_process_that_ends_takes_the_claim_back_of_what_rests_in_the_very_version_th
     harness.world.announce(&id);
     harness.deliver(usize::MAX);
     assert!(harness.engine.last_ledger().unwrap().claims.is_empty());
+    // Nobody knows what comes of another write, or what is there now.
+    let leaves = |lose: &dyn Fn(&mut Engine)| {
+        let mut engine = harness.engine.clone();
+        lose(&mut engine);
+        engine.last_ledger().unwrap().claims.get(&id).is_some_and(|claim| claim.holder_exited)
+    };
+    assert!(leaves(&|engine| engine.rollouts.writes_in_flight.begin(&id)));
+    assert!(leaves(&|engine| engine.set_informer_state(&id.group_kind(), KindState::Syncing)));
 }
 
 #[test]
