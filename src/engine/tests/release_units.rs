@@ -4,7 +4,9 @@
 use super::harness::Harness;
 use super::last_good::{files, hash};
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
+use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, Revision};
 
 // Without its annotation only this process knows what it has written there.
@@ -195,6 +197,46 @@ fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
     check(&|engine| engine.sources[FIRST].head = None, false);
     check(&|engine| engine.sources[FIRST].inventory = None, false);
     check(&|engine| engine.set_informer_state(&a.group_kind(), KindState::Syncing), false);
+}
+
+#[test]
+fn a_unit_is_over_once_all_of_it_that_is_still_wanted_is_written_rolled_out_and_healthy() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r1"),
+        members: [(a.clone(), harness.engine.member(FIRST, &a))].into(),
+    };
+    let sicken = |engine: &mut Engine| {
+        let mut live = engine.live_object(&a).cloned().unwrap();
+        let health = Health::new(HealthStatus::InProgress, "it has just begun");
+        (live.health, live.rv) = (health, ResourceVersion(live.rv.0 + 1));
+        engine.observe_object(&a, live);
+    };
+    let ask = |engine: &mut Engine, content: Option<u32>| {
+        let wanted = content.map(|content| desired(&a, content, "a"));
+        engine.set_reading(FIRST, reading("r2", &[("a", wanted)]));
+    };
+    let roll = |engine: &mut Engine| {
+        engine.rollouts.in_flight.insert(a.clone(), Rollout::new(BudgetSlot::None, 0, None, None));
+    };
+    let check = |change: &dyn Fn(&mut Engine), expected: bool| {
+        let mut engine = harness.engine.clone();
+        change(&mut engine);
+        assert_eq!(engine.is_concluded(&unit), expected);
+    };
+    check(&|_| (), true);
+    check(&sicken, false);
+    check(&roll, false);
+    check(&|engine| ask(engine, Some(2)), false);
+    let drop_it = |engine: &mut Engine| {
+        sicken(engine);
+        ask(engine, None);
+    };
+    check(&drop_it, true);
 }
 
 // Its success decides about what it is released together with.

@@ -29,6 +29,17 @@ fn pods_are_those_that_are_seen_and_those_that_others_have_published_within_a_da
     }
 }
 
+// Counted twice, they would let more pods go.
+#[test]
+fn of_a_source_that_is_not_seen_completely_the_larger_number_of_pods_counts() {
+    for (published, expected) in [(2, 3), (3, 3), (9, 9)] {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        harness.engine.set_informer_state(&GroupKind::parse("DaemonSet.apps"), KindState::Syncing);
+        publish_tally(&mut harness, BudgetTally { inventory_id: SET.into(), ..tally(published, &[], 0) });
+        assert_eq!(harness.engine.pods_of_all(), expected, "{published}");
+    }
+}
+
 #[test]
 fn pods_are_published_by_namespace_where_that_has_bounds_of_its_own() {
     let names = ["shop", "other"].into_iter();
