@@ -300,6 +300,34 @@ fn a_process_that_ends_takes_the_claim_back_of_what_it_sees_at_rest_in_the_very_
 }
 
 #[test]
+fn a_claim_goes_over_with_its_unit_where_the_former_source_has_made_it_for_what_is_shown() {
+    let web = workload("web");
+    let mut engine = super::safety::engine(&[SET, OTHER], &[web.group_kind()]);
+    let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
+    engine.observe_object(&web, World::live(&web, &thing));
+    let content = Some(one("web", 2).hash);
+    let member = UnitMember { content, rollback_target: RollbackTarget::Unknown, restarted: None };
+    let unit = ReleaseUnit {
+        inventory_id: OTHER.into(),
+        revision: Revision::new("r2"),
+        members: [(web.clone(), member)].into(),
+    };
+    let check = |inventory_id: &str, content: u32, expected: bool| {
+        let claim = engine.make_claim(FIRST, one("web", content).hash, 1);
+        let claim = RolloutClaim { inventory_id: inventory_id.into(), ..claim };
+        let claims = [(web.clone(), claim.clone())].into();
+        let mut next = RolloutLedger { claims, ..RolloutLedger::default() };
+        engine.transfer_claims(&unit, &mut next);
+        let (inventory_id, rollout_key) = (OTHER.into(), one("web", 2).hash);
+        let transferred = RolloutClaim { inventory_id, rollout_key, ..claim.clone() };
+        assert_eq!(next.claims[&web], if expected { transferred } else { claim }, "{content}");
+    };
+    check(SET, 1, true);
+    check(SET, 2, false);
+    check(THEIRS, 1, false);
+}
+
+#[test]
 fn a_unit_that_something_waits_for_is_recorded_once_and_when_its_objects_are_known() {
     let (a, new) = (workload("a"), workload("new"));
     let mut harness = at_rest(&["a", "b"], &budget("100%", 100));

@@ -57,6 +57,44 @@ fn an_object_goes_back_to_content_that_a_source_has_put_there_or_to_nothing() {
     assert_eq!(target(&harness, &b), RollbackTarget::Unknown);
 }
 
+// The failure may be recorded, or is still to be.
+#[test]
+fn content_that_failed_in_another_source_of_the_process_is_not_gone_back_to() {
+    let (web, other) = (workload("web"), "applyset-other-v1");
+    let release = |content: u32, revision: &str| ContentRef {
+        hash: hash(&web, content),
+        revision: Revision::new(revision),
+    };
+    let failed = |content: u32| {
+        let rollback_target = RollbackTarget::Content(release(1, "r1"));
+        let member = UnitMember { content: Some(hash(&web, content)), rollback_target, restarted: None };
+        let members = [(web.clone(), member)].into();
+        let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
+        Rejection { unit, action: RejectionAction::Quarantine, cause: "it crashes".into() }
+    };
+    let check = |recorded: Option<u32>, pending: Option<u32>, content: ContentRef| {
+        let mut engine = super::safety::engine(&[SET, other], &[web.group_kind()]);
+        engine.set_ledger(RolloutLedger::default());
+        let live = World::live(&web, &WorldObject::settled(hash(&web, 2), "r2", 1));
+        engine.observe_object(&web, live.clone());
+        let kept = desired(&workload("kept"), 1, "kept");
+        engine.set_reading(FIRST, reading("r3", &[("kept", Some(kept))]));
+        engine.set_reading(SECOND, reading("r3", &[("web", Some(desired(&web, 3, "web")))]));
+        let known = engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = recorded.map(failed).into_iter().collect();
+        engine.set_inventory(FIRST, Inventory { rejections, ..known });
+        engine.sources[FIRST].pending_rejections = pending.map(failed).into_iter().collect();
+        let target = engine.former_rollback_target(SECOND, &web, &live);
+        let expected = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
+        assert_eq!(target, expected, "{recorded:?} {pending:?}");
+    };
+    check(None, None, release(2, "r2"));
+    check(Some(2), None, release(1, "r1"));
+    check(None, Some(2), release(1, "r1"));
+    // Something else has failed.
+    check(Some(9), Some(9), release(2, "r2"));
+}
+
 // Its deletion is drift, and does not choose what a rollback does.
 #[test]
 fn an_object_that_somebody_has_deleted_goes_back_to_the_content_in_force() {
