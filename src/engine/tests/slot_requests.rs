@@ -109,3 +109,20 @@ fn the_bounds_of_a_source_and_of_a_namespace_count_no_start_and_no_pod_of_others
     ];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_workload_may_lose_as_many_pods_as_the_narrowest_bound_of_its_scopes_allows() {
+    let pods = |count: u32| BudgetNarrowing {
+        max_unavailable: Some(PodAmount::Pods(count)),
+        ..BudgetNarrowing::default()
+    };
+    let check = |of_all: &str, of_source: u32, of_namespace: u32| {
+        let namespaces = [("other".into(), pods(1)), ("shop".into(), pods(of_namespace))].into();
+        let harness = waiting(Budget { namespaces, ..budget(of_all, 100) }, pods(of_source));
+        let found = harness.engine.max_unavailable(&workload("a"));
+        assert_eq!(found, 2, "{of_all} {of_source} {of_namespace}");
+    };
+    check("2", 3, 4);
+    check("4", 2, 3);
+    check("3", 4, 2);
+}
