@@ -157,3 +157,16 @@ fn whoever_waits_for_pods_of_others_is_told_of_those_that_are_still_unavailable(
     let db = "2 pods of Deployment elsewhere/db of source theirs are unavailable";
     assert_eq!(reason(&mut harness, "web"), format!("{short}; {db}"));
 }
+
+// A lookup shows one of the two that others have published, and that one is in the way.
+#[test]
+fn whoever_waits_is_told_of_as_many_pods_of_others_as_count() {
+    let mut harness = at_rest(&["web"], &budget("1", 100));
+    publish_tally(&mut harness, tally(9, &[("api", 2)], 0));
+    look_up_elsewhere(&mut harness, 1);
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    let why = reason(&mut harness, "web");
+    let api = "; 1 pod of Deployment elsewhere/api of source theirs is unavailable";
+    assert!(why.ends_with(api), "{why}");
+}
