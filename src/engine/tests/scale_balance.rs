@@ -397,7 +397,7 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     assert_eq!(due(&mut observed), [""; 0]);
 }
 
-// What somebody else rolls out is not ours to scale, and what has failed goes back.
+// The rollout of somebody else is not ours to scale, and a failed one goes back.
 #[test]
 fn only_of_a_claimed_rollout_that_has_not_failed_a_surplus_is_taken_back() {
     let check = |change: &dyn Fn(&mut Rollout), expected: bool| {
