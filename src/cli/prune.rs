@@ -11,7 +11,7 @@ use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{MAX_CONFIRMED_PER_ORDER, confirmation_text};
+use crate::engine::{MAX_CONFIRMED_PER_ORDER, PruneTiming, confirmation_text};
 use crate::object::{ErrorClass, ObjectId, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
 
@@ -229,10 +229,7 @@ fn select_deletions(
                     of_source.push(one.clone());
                 }
             }
-            [] => {
-                return Err(CommandError::usage_error(format!("no pending deletion of {wanted}"))
-                    .hint("`rhumb prune list` shows the pending deletions"));
-            }
+            [] => return Err(not_pending_error(inventories, wanted)),
             [..] => {
                 return Err(CommandError::usage_error(format!(
                     "{wanted} is in more than one namespace or source"
@@ -242,6 +239,21 @@ fn select_deletions(
         }
     }
     Ok(chosen.into_iter().map(|(source, deletions)| (source.to_owned(), deletions)).collect())
+}
+
+/// Returns the error of a name that no pending deletion has.
+fn not_pending_error(inventories: &[NamedInventory], wanted: &ObjectArgument) -> CommandError {
+    let is_kept = |inventory: &InventoryObject| {
+        let kept = daemon::kept_objects(inventory).timings;
+        kept.iter().any(|(id, kept)| kept.timing == PruneTiming::Never && is_meant(wanted, id))
+    };
+    if inventories.iter().any(|(_, inventory)| is_kept(inventory)) {
+        let message = format!("{wanted} is kept, as an annotation of it asks: no confirmation deletes it");
+        return CommandError::usage_error(message)
+            .hint("`kubectl delete` deletes it once no source wants it");
+    }
+    CommandError::usage_error(format!("no pending deletion of {wanted}"))
+        .hint("`rhumb prune list` shows the pending deletions")
 }
 
 /// Returns whether this object is meant. A namespace that is left out may be any, as long as only
@@ -301,10 +313,10 @@ mod tests {
 
     #[test]
     fn what_is_named_is_confirmed_in_the_source_that_has_it() {
-        let all = [
-            named_inventory("ops", &["u1 ConfigMap a/env because"], ""),
-            named_inventory("shop", &["u2 ConfigMap b/env so"], ""),
-        ];
+        let (mut ops, kept) =
+            (named_inventory("ops", &["u1 ConfigMap a/env because"], ""), "kept".to_owned());
+        ops.1.data.insert(kept, "never ConfigMap a/left\nconfirm ConfigMap a/asking\n".to_owned());
+        let all = [ops, named_inventory("shop", &["u2 ConfigMap b/env so"], "")];
         let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
             let found = select_deletions(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
             let found = found.map(|found| {
@@ -319,5 +331,8 @@ mod tests {
         check("b/configmap/env", Ok(&[("shop", "u2")]));
         check("configmap/env", Err("configmap/env is in more than one namespace or source"));
         check("a/configmap/web", Err("no pending deletion of a/configmap/web"));
+        check("a/configmap/asking", Err("no pending deletion of a/configmap/asking"));
+        let left = "configmap/left is kept, as an annotation of it asks: no confirmation deletes it";
+        check("configmap/left", Err(left));
     }
 }

@@ -38,7 +38,7 @@ fn replicas(object: &Value) -> i64 {
 }
 
 fn is_observed(object: &Value) -> bool {
-    number(object, &["metadata", "generation"]) <= status(object, "observedGeneration")
+    number(object, &["metadata", "generation"]) == status(object, "observedGeneration")
 }
 
 fn deployment(object: &Value) -> Result<(String, bool), String> {
@@ -180,10 +180,13 @@ mod tests {
             "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...",
             RolloutState::InProgress,
         );
-        let unseen = json!({"kind": "Deployment", "metadata": {"name": "web", "generation": 1}});
-        assert_eq!(
-            rollout_state(&unseen),
-            ("Waiting for deployment spec update to be observed...".to_owned(), RolloutState::InProgress)
-        );
+        for seen in [json!({}), json!({"observedGeneration": 2})] {
+            let metadata = json!({"name": "web", "generation": 1});
+            let unseen = json!({"kind": "Deployment", "metadata": metadata, "status": seen});
+            assert_eq!(
+                rollout_state(&unseen),
+                ("Waiting for deployment spec update to be observed...".to_owned(), RolloutState::InProgress)
+            );
+        }
     }
 }

@@ -216,9 +216,11 @@ fn is_never_observed(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]).unwrap_or(0) == 0 && status(object, "replicas") == 0
 }
 
-/// Returns whether the controller has not seen the newest spec yet.
+/// Returns whether the controller has not seen the newest spec yet. A generation that the object
+/// has not reached was not seen either: somebody may write it in advance, for a later spec.
 fn is_unobserved(object: &Value) -> bool {
-    count(object, &["status", "observedGeneration"]) < count(object, &["metadata", "generation"])
+    let generation = count(object, &["metadata", "generation"]);
+    generation.is_some() && count(object, &["status", "observedGeneration"]) != generation
 }
 
 fn find_condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {

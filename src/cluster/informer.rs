@@ -19,6 +19,7 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::event_sink::{EventSink, ReceiverClosed};
 use super::kinds::ServedKind;
 use super::path::{ListSelector, NamespaceSelector};
+use super::read::ListPosition;
 use super::watch::{Watch, WatchEvent, WatchStart};
 use super::wire::{Autoscaler, AutoscalerDecoder, LiveDecoder, VersionDecoder, WireDecoder, WireForm};
 use crate::engine::{InformerGroupId, LiveObject, OWN_INFORMER_GROUP, ResourceVersion, WatchScope};
@@ -336,11 +337,10 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, ReceiverClosed> {
-        let mut next: Option<String> = None;
+        let mut position = ListPosition::default();
         loop {
             self.heartbeat.record(self.cluster.longest_call());
-            let page =
-                self.cluster.read_page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
+            let page = self.cluster.read_page(&self.kind, &self.selector, &mut position, &self.decoder).await;
             let (items, meta) = match page {
                 Ok(page) => page,
                 Err(error) => return Ok(Err(error)),
@@ -348,16 +348,11 @@ impl<P: WireDecoder> InformerTask<P> {
             for seen in items {
                 self.send(InformerChange::Apply(seen.id, seen.record)).await?;
             }
-            match meta.next() {
-                Some(token) => next = Some(token.to_owned()),
+            if !position.advance(&meta) {
                 // Without a version the watch begins at the newest state, as the best that can be
                 // done.
-                None => {
-                    return Ok(Ok(ListResult {
-                        version: meta.resource_version.unwrap_or_default(),
-                        watch: None,
-                    }));
-                }
+                let version = meta.resource_version.unwrap_or_default();
+                return Ok(Ok(ListResult { version, watch: None }));
             }
         }
     }

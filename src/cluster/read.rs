@@ -82,6 +82,24 @@ impl ListPageMetadata {
     }
 }
 
+/// The position in a list that is read page by page.
+#[derive(Debug, Default)]
+pub(super) struct ListPosition {
+    /// The token of the next page; none before the first.
+    next: Option<String>,
+    /// Indicates whether a page of the usual size was too long an answer. The next ones may be too,
+    /// and each of them would be downloaded for nothing.
+    has_long_pages: bool,
+}
+
+impl ListPosition {
+    /// Goes on to the page after this one, and returns whether there is any.
+    pub(super) fn advance(&mut self, page: &ListPageMetadata) -> bool {
+        self.next = page.next().map(str::to_owned);
+        self.next.is_some()
+    }
+}
+
 /// Returns the form in which objects of a kind are looked up.
 fn lookup_form(kind: &ServedKind) -> WireForm {
     let any = ObjectId::new(&kind.gvk.group_kind(), None, "");
@@ -153,13 +171,12 @@ impl Cluster {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let form = lookup_form(kind);
         let decoder = LiveDecoder::new(kind, self.interner(), form);
-        let mut next: Option<String> = None;
+        let mut position = ListPosition::default();
         // A server need not say how long a list is, and it may have no end.
         for _ in 0..missing.len() {
             let collection = path::collection_path(kind, namespace);
             let request = |url| lookup_request(url, &on, form, METADATA_LIST);
-            let answer =
-                self.call_for_page(&collection, &ListSelector::All, next.as_deref(), request).await?;
+            let answer = self.call_for_page(&collection, &ListSelector::All, &mut position, request).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             for item in page.items.unwrap_or_default() {
@@ -168,16 +185,15 @@ impl Cluster {
                     found.insert(id.name().to_owned(), LiveLookup::Found(Box::new(record)));
                 }
             }
-            let Some(token) = page.metadata.next() else {
+            if !position.advance(&page.metadata) {
                 found.extend(std::mem::take(missing).into_iter().map(|name| (name, LiveLookup::Absent)));
                 return Ok(());
-            };
+            }
             let remaining =
                 usize::try_from(page.metadata.remaining_item_count.unwrap_or(0)).unwrap_or(usize::MAX);
             if missing.len() <= remaining.div_ceil(PAGE_SIZE) {
                 return Ok(());
             }
-            next = Some(token.to_owned());
         }
         Ok(())
     }
@@ -191,21 +207,20 @@ impl Cluster {
     ) -> Result<PartialList, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
-        let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
+        let (mut objects, mut position) = (Vec::new(), ListPosition::default());
         for _ in 0..MAX_UNLABELLED_PAGES {
             let collection = path::collection_path(kind, namespace);
             let request = |url| ApiRequest::read(url, on.clone()).accept(METADATA_LIST);
             let answer =
-                self.call_for_page(&collection, &ListSelector::Unlabelled, next.as_deref(), request).await?;
+                self.call_for_page(&collection, &ListSelector::Unlabelled, &mut position, request).await?;
             let page: ListPage<'_> =
                 serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             let seen =
                 page.items.unwrap_or_default().into_iter().filter_map(|item| decoder.decode(item.get()));
             let released = seen.filter(|seen| seen.record.shown_release().is_some());
             objects.extend(released.map(|seen| (seen.id, seen.record)));
-            match page.metadata.next() {
-                Some(token) => next = Some(token.to_owned()),
-                None => return Ok(PartialList { objects, is_complete: true }),
+            if !position.advance(&page.metadata) {
+                return Ok(PartialList { objects, is_complete: true });
             }
         }
         Ok(PartialList { objects, is_complete: false })
@@ -262,14 +277,12 @@ impl Cluster {
         selector: &ListSelector,
     ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Full);
-        let mut all = Vec::new();
-        let mut next = None;
+        let (mut all, mut position) = (Vec::new(), ListPosition::default());
         loop {
-            let (page, meta) = self.read_page(kind, selector, next.as_deref(), &decoder).await?;
+            let (page, meta) = self.read_page(kind, selector, &mut position, &decoder).await?;
             all.extend(page.into_iter().map(|seen| (seen.id, seen.record)));
-            match meta.next() {
-                Some(token) => next = Some(token.to_owned()),
-                None => return Ok(all),
+            if !position.advance(&meta) {
+                return Ok(all);
             }
         }
     }
@@ -279,34 +292,39 @@ impl Cluster {
         &self,
         kind: &ServedKind,
         selector: &ListSelector,
-        next: Option<&str>,
+        position: &mut ListPosition,
         decoder: &P,
     ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let collection = path::collection_path(kind, selector.namespace());
         let request = |url| ApiRequest::read(url, on.clone());
-        let answer = self.call_for_page(&collection, selector, next, request).await?;
+        let answer = self.call_for_page(&collection, selector, position, request).await?;
         let page: ListPage<'_> =
             serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
         let items = page.items.unwrap_or_default();
         Ok((items.into_iter().filter_map(|item| decoder.decode(item.get())).collect(), page.metadata))
     }
 
-    /// Asks for one page of a list. Where the answer is too long, it asks for fewer objects.
+    /// Asks for one page of a list. Where the answer is too long, it asks for fewer objects, from
+    /// there to the end of the list.
     async fn call_for_page(
         &self,
         collection: &str,
         selector: &ListSelector,
-        next: Option<&str>,
+        position: &mut ListPosition,
         request: impl Fn(String) -> ApiRequest,
     ) -> Result<ApiResponse, ClusterError> {
+        let next = position.next.as_deref();
         let page = |size| request(page_url(collection.to_owned(), selector, next, size));
-        match self.call(page(LIST_PAGE_SIZE)).await {
-            Err(error) if matches!(error.fault(), ClusterFault::TooLong { .. }) => {
-                self.call(page(SMALL_PAGE_SIZE)).await
+        if !position.has_long_pages {
+            match self.call(page(LIST_PAGE_SIZE)).await {
+                Err(error) if matches!(error.fault(), ClusterFault::TooLong { .. }) => {}
+                answered => return answered,
             }
-            answered => answered,
         }
+        let answered = self.call(page(SMALL_PAGE_SIZE)).await;
+        position.has_long_pages = true;
+        answered
     }
 }
 

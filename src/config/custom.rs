@@ -167,6 +167,15 @@ impl CustomSourcePolicy {
                     .to_owned(),
             );
         }
+        if let SourceLocation::Git { url, .. } = location
+            && !url.has_used_transport()
+        {
+            return Some(
+                "its transport is not used: write https://, ssh:// or user@host:path; a remote helper such as `ext::` \
+                 is a program and never run, and http:// and git:// do not tell who answers"
+                    .to_owned(),
+            );
+        }
         let allow = self.allow.as_ref()?;
         if !allow.iter().any(|prefix| prefix.covers(location)) {
             return Some(

@@ -63,6 +63,9 @@ impl fmt::Display for SourceLocation {
     }
 }
 
+/// The schemes of the URLs for which git is run, or a repository on this host is read.
+const TRANSPORT_SCHEMES: [&str; 3] = ["https", "ssh", "file"];
+
 /// The URL or path of a git repository. Neither `Debug` nor `Display` shows a password in it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -83,6 +86,15 @@ impl GitUrl {
     /// path.
     pub fn is_url(&self) -> bool {
         is_url(&self.0)
+    }
+
+    /// Returns whether git has a transport for it that is used. A remote helper, as in
+    /// `ext::COMMAND`, is a program. Of `http://` and `git://` nobody knows who answers.
+    pub(super) fn has_used_transport(&self) -> bool {
+        match self.0.split_once("://") {
+            Some((scheme, _)) => TRANSPORT_SCHEMES.contains(&scheme),
+            None => !self.0.starts_with('-') && !(self.is_url() && self.0.contains("::")),
+        }
     }
 
     /// Returns a path made independent of the working directory; a URL stays as it is.
@@ -189,6 +201,17 @@ mod tests {
         }
         for path in ["shop", "./shop", "/srv/shop", "../a:b", "a/b:c", "", "./://"] {
             assert!(!is_url(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_remote_helper_is_a_transport() {
+        for used in ["https://host/a", "ssh://git@host/a", "git@host:a", "file:///srv/a", "/srv/a::b"] {
+            assert!(GitUrl::new(used).has_used_transport(), "{used}");
+        }
+        for refused in ["ext::sh -c x", "ext::sh -c x://y", "fd::3", "http://host/a", "git://host/a", "-a:b"]
+        {
+            assert!(!GitUrl::new(refused).has_used_transport(), "{refused}");
         }
     }
 

@@ -344,7 +344,7 @@ impl Engine {
         // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
             for (id, job) in known.finished.iter().filter(|(id, job)| self.is_target_hash(id, job.content)) {
-                inventory.finished.entry(id.clone()).or_insert(*job).has_failed = job.has_failed;
+                inventory.finished.insert(id.clone(), job.clone());
             }
         }
         let known = self.sources[source].inventory.as_ref();

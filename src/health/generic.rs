@@ -14,7 +14,8 @@ const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 const SUMMARY_CONDITIONS: [&str; 6] =
     ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
 
-/// Returns the health that precedes a kind's own rules.
+/// Returns the health that precedes a kind's own rules. A status of a generation that the object
+/// has not reached is of no generation: somebody may write it in advance, for a later spec.
 pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
     if view.is_deleting() {
         return Some(small::terminating(view));
@@ -23,7 +24,7 @@ pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
         .observed_generation()
         .or_else(|| (&*kind.group == "apps" && ALWAYS_OBSERVED.contains(&&*kind.kind)).then_some(0));
     if let (Some(generation), Some(observed)) = (view.generation(), observed)
-        && observed < generation
+        && observed != generation
     {
         let message = format!(
             "waiting for spec update to be observed: generation is {generation}, observed {observed}"
@@ -46,7 +47,7 @@ pub(super) fn conditions(view: &HealthView<'_>) -> Health {
     };
     if let (None, Some(generation), Some(of)) =
         (view.observed_generation(), view.generation(), condition.generation())
-        && of < generation
+        && of != generation
     {
         return in_progress(&format!(
             "waiting for spec update to be observed: generation is {generation}, {kind} tells of {of}"

@@ -230,7 +230,7 @@ impl HolderFile {
     fn read(file: &Arc<str>, bytes: &[u8], opened_from: Option<BlobId>) -> Self {
         let read = read_documents(file, bytes);
         let objects = read.documents.iter().flat_map(|document| objects_of(document.to_value()));
-        let bodies: Vec<HolderBody> = objects.map(|object| HolderBody { object, opened_from }).collect();
+        let bodies: Vec<HolderBody> = objects.map(|object| HolderBody::new(object, opened_from)).collect();
         let is_named = |body: &HolderBody| {
             !IDENTITY_PATHS.iter().any(|path| is_encrypted_value(text_at(&body.object, path)))
         };

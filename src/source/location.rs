@@ -170,6 +170,10 @@ pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> 
     if text.contains("::") {
         return Err(refused_error(text, "remote helpers are not run: use https://, ssh:// or a path"));
     }
+    let host = text.split(':').next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
+    if host.is_empty() || host.starts_with('-') {
+        return Err(refused_error(text, "it names no host"));
+    }
     Ok(LocationKind::Remote)
 }
 

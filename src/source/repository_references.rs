@@ -84,9 +84,15 @@ impl RepositoryFolders {
 
     /// Finds a branch, else a tag, else a remote branch of a name. Returns its full name, and the
     /// object that it leads to.
+    ///
+    /// A remote branch is named with its remote. A name without one may not mean what a refspec has
+    /// fetched from anywhere: a Source in the cluster names a branch or tag of the repository itself.
     fn find_reference(&self, name: &str) -> Result<Option<(String, Oid)>, FollowedRepositoryError> {
-        let prefixes: &[&str] =
-            if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
+        let prefixes: &[&str] = match name {
+            _ if name.starts_with("refs/") => &[""],
+            _ if name.contains('/') => &["refs/heads/", "refs/tags/", "refs/remotes/"],
+            _ => &["refs/heads/", "refs/tags/"],
+        };
         for prefix in prefixes {
             let full = format!("{prefix}{name}");
             if Reference::is_valid_name(&full)
@@ -212,7 +218,14 @@ mod tests {
         let author = Signature::now("a", "a@b").unwrap();
         let commit = |text: &str| repository.commit(None, &author, &author, text, &tree, &[]).unwrap();
         let (branch, tag) = (commit("branch"), commit("tag"));
-        for (name, id) in [("refs/heads/both", branch), ("refs/tags/both", tag), ("refs/tags/v1", tag)] {
+        let references = [
+            ("refs/heads/both", branch),
+            ("refs/tags/both", tag),
+            ("refs/tags/v1", tag),
+            ("refs/remotes/fork/main", branch),
+            ("refs/remotes/proposal", branch),
+        ];
+        for (name, id) in references {
             repository.reference(name, id, false, "").unwrap();
         }
         let folders = repository_folders(folder.path()).unwrap();
@@ -224,6 +237,10 @@ mod tests {
         check("v1", NamedTarget::Object(tag), Some("refs/tags/v1"));
         check("refs/tags/both", NamedTarget::Object(tag), Some("refs/tags/both"));
         check("other", NamedTarget::Nothing, None);
+        check("fork/main", NamedTarget::Object(branch), Some("refs/remotes/fork/main"));
+        // A refspec that somebody wrote has fetched it from anywhere.
+        check("proposal", NamedTarget::Nothing, None);
+        check("refs/remotes/proposal", NamedTarget::Object(branch), Some("refs/remotes/proposal"));
         check("abcd", NamedTarget::Prefix("abcd".to_owned()), None);
         check(&tag.to_string(), NamedTarget::Prefix(tag.to_string()), None);
     }

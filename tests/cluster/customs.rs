@@ -127,6 +127,8 @@ fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
     for (name, spec, why) in [
         ("folder", json!({"directory": "/etc"}), "customSources: any"),
         ("here", json!({"git": {"url": "file:///srv/a"}}), "customSources: any"),
+        ("helper", json!({"git": {"url": "ext::sh -c touch% /tmp/x"}}), "its transport is not used"),
+        ("plain", json!({"git": {"url": "http://a.example/b"}}), "its transport is not used"),
         ("shows", json!({"git": {"url": "https://a.example/b"}, "substituteFrom": shown}), no_account),
     ] {
         site.api.create(&path, "people", &custom(name, &spec));

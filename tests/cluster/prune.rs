@@ -366,6 +366,8 @@ fn an_object_that_asks_to_be_kept_is_kept() {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
     }
     assert!(!site.has("ConfigMap", "none"), "{apply:#?}");
+    let confirm = site.rhumb(&["prune", "confirm", "configmap/ours"]).ends(2);
+    confirm.says(&["configmap/ours is kept, as an annotation of it asks: no confirmation deletes it"]);
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);

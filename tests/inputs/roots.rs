@@ -170,11 +170,11 @@ fn roots_of(repository: &Path) -> Vec<String> {
 
 fn root(number: usize, repository: &Path, path: &str, programs: &Renderers) -> Root {
     let folder = repository.join(path);
-    let (program, words) = if folder.join("Chart.yaml").exists() {
+    let is_chart = folder.join("Chart.yaml").exists();
+    let (program, words) = if is_chart {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let words =
-            ["template", &name, ".", "--include-crds", "--skip-tests", "--kube-version", KUBE_VERSION]
-                .map(str::to_owned);
+            ["template", &name, ".", "--include-crds", "--kube-version", KUBE_VERSION].map(str::to_owned);
         (&programs.helm, words.to_vec())
     } else {
         let words = ["build", "--load-restrictor", "LoadRestrictionsNone", "."].map(str::to_owned);
@@ -192,7 +192,7 @@ fn root(number: usize, repository: &Path, path: &str, programs: &Renderers) -> R
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let printed = if output.status.success() {
-        Ok(documents(&text))
+        Ok(documents(&text).into_iter().filter(|object| !(is_chart && is_test_alone(object))).collect())
     } else {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     };
@@ -210,6 +210,14 @@ fn documents(text: &str) -> Vec<Value> {
     let documents = serde_yaml::Deserializer::from_str(text);
     let values = documents.map(|document| Value::deserialize(document).unwrap());
     values.filter(|value| !value["kind"].is_null()).collect()
+}
+
+/// Returns whether an object of a chart is a test and no other hook: `helm install` does not run it.
+/// `--skip-tests` leaves out those too that are a hook of an installation as well.
+fn is_test_alone(object: &Value) -> bool {
+    let events = object["metadata"]["annotations"]["helm.sh/hook"].as_str();
+    events
+        .is_some_and(|events| events.split(',').all(|event| matches!(event.trim(), "test" | "test-success")))
 }
 
 /// Returns the names of the variables in a text; none where a `${` begins something else, as in a

@@ -158,7 +158,7 @@ fn each_mechanism_against_an_attack_has_its_tests_and_its_cost() {
         }
     });
     none(path, missing.collect());
-    assert_eq!(rows.len(), 54, "a row for each attack");
+    assert_eq!(rows.len(), 59, "a row for each attack");
 }
 
 #[test]

@@ -414,7 +414,7 @@ impl PodsRecord for WorkloadRecord {
         let head = &parts.metadata;
         let spec: WorkloadSpec = lenient_part(parts.spec);
         let status: WorkloadStatus<'_> = lenient_part(parts.status);
-        let seen = status.observed_generation >= head.generation;
+        let seen = status.observed_generation == head.generation;
         Self {
             uid: head.uid(),
             rv: ResourceVersion::read(&head.resource_version.0),

@@ -13,6 +13,7 @@ use super::super::event_sink::{EventPermit, EventSink};
 use super::super::informer::{Informer, InformerChange, InformerEvent};
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
+use super::super::read::ListPosition;
 use super::super::wire::WireDecoder;
 use super::decoder::{PodRecord, PodsRecord, RecordDecoder, RevisionRecord, WorkloadRecord};
 use super::store::{PodController, WorkloadStore};
@@ -322,12 +323,11 @@ async fn list(
     kind: &ServedKind,
     selector: &ListSelector,
 ) -> Result<Vec<RevisionRecord>, ClusterError> {
-    let (mut all, mut next) = (Vec::new(), None);
+    let (mut all, mut position) = (Vec::new(), ListPosition::default());
     loop {
-        let (page, meta) = cluster.read_page(kind, selector, next.as_deref(), &record_decoder(kind)).await?;
+        let (page, meta) = cluster.read_page(kind, selector, &mut position, &record_decoder(kind)).await?;
         all.extend(page.into_iter().map(|seen| seen.record));
-        next = meta.next().map(str::to_owned);
-        if next.is_none() {
+        if !position.advance(&meta) {
             return Ok(all);
         }
     }

@@ -9,6 +9,7 @@ use super::super::call::Cluster;
 use super::super::error::ClusterError;
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
+use super::super::read::ListPosition;
 use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient};
 use super::decoder::{bounded_text, unix_seconds};
 use super::{EVENT_KIND, kind};
@@ -179,12 +180,11 @@ impl Cluster {
         events: &ServedKind,
         selector: &ListSelector,
     ) -> Result<Vec<WarningEvent>, ClusterError> {
-        let (mut all, mut next) = (Vec::new(), None);
+        let (mut all, mut position) = (Vec::new(), ListPosition::default());
         for _ in 0..MAX_PAGES {
-            let (page, meta) = self.read_page(events, selector, next.as_deref(), &WarningDecoder).await?;
+            let (page, meta) = self.read_page(events, selector, &mut position, &WarningDecoder).await?;
             all.extend(page.into_iter().map(|seen| seen.record).filter(|warning| !warning.own));
-            next = meta.next().map(str::to_owned);
-            if next.is_none() {
+            if !position.advance(&meta) {
                 break;
             }
         }

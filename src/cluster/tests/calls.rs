@@ -490,7 +490,7 @@ async fn a_list_reads_pages_and_starts_again_when_it_expires() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_not_read_and_a_page_is_asked_for_anew() {
     let fake = FakeApiServer::start(|_, asked| match asked.path.split_once('?') {
-        Some((_, "limit=500&continue=t")) => ok(&json!({ "items": [object("b")] })),
+        Some((_, "limit=20&continue=t")) => ok(&json!({ "items": [object("b")] })),
         Some((_, "limit=20")) => ok(&json!({ "metadata": { "continue": "t" }, "items": [object("a")] })),
         _ => ScriptedReply::Complete(200, "", " ".repeat(MAX_ANSWER_BYTES + 1)),
     })
@@ -501,8 +501,9 @@ async fn an_answer_that_is_too_long_is_not_read_and_a_page_is_asked_for_anew() {
     let error = fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::TooLong { mebibytes: MAX_ANSWER_BYTES >> 20 });
     let asked: Vec<String> = fake.asked().into_iter().map(|asked| asked.path).collect();
-    let pages = ["?limit=500", "?limit=20", "?limit=500&continue=t"]
-        .map(|query| format!("/api/v1/configmaps{query}"));
+    // Each page of the usual size would be downloaded for nothing.
+    let pages =
+        ["?limit=500", "?limit=20", "?limit=20&continue=t"].map(|query| format!("/api/v1/configmaps{query}"));
     assert_eq!(asked[..3], pages);
     assert_eq!(asked[3..], ["/api/v1/namespaces/shop/configmaps/a"]);
 }

@@ -63,6 +63,8 @@ fn a_deployment_by_its_numbers_and_conditions() {
     check(2, [3, 3, 3], conditions(up, "NewReplicaSetAvailable"), Settled);
     // The newest spec is not seen yet.
     check(1, [3, 3, 3], conditions(up, "NewReplicaSetAvailable"), Replacing);
+    // A generation that is still to come was not seen either.
+    check(3, [3, 3, 3], conditions(up, "NewReplicaSetAvailable"), Replacing);
     // Old pods are left.
     check(2, [4, 1, 3], conditions(up, "ReplicaSetUpdated"), Replacing);
     check(2, [4, 4, 3], conditions(up, "ReplicaSetUpdated"), Settled);
@@ -114,6 +116,7 @@ fn a_stateful_set_by_its_revisions() {
         |number: u32| json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": number } });
     check(2, 2, ["a", "a"], [3, 3], rolling(), Settled);
     check(3, 2, ["a", "a"], [3, 3], rolling(), Replacing);
+    check(3, 4, ["a", "a"], [3, 3], rolling(), Replacing);
     check(3, 3, ["a", "b"], [1, 3], rolling(), Replacing);
     check(3, 3, ["a", "b"], [3, 2], rolling(), Recovering);
     check(3, 3, ["a", "b"], [1, 3], partition(2), Settled);

@@ -45,6 +45,37 @@ fn what_cannot_be_followed_says_why() {
     for url in ["file:///srv/a.git", "FILE:///srv/a.git", "file:/srv/a.git", "a/b"] {
         check("a", json!({ "git": { "url": url } }), CustomSources::Remote, "`customSources: any`");
     }
+    let transports = [
+        "ext::sh -c touch% /tmp/x",
+        "fd::3",
+        "http://a.example/b",
+        "git://a.example/b",
+        "ftp://a.example/b",
+        "HTTPS://a.example/b",
+        "--upload-pack=sh:b",
+    ];
+    for url in transports {
+        for follow in [CustomSources::Remote, CustomSources::Any] {
+            check("a", json!({ "git": { "url": url } }), follow, "its transport is not used");
+        }
+    }
+    // For git these are helpers too. No scheme is like that, so they count as paths of this host.
+    for url in ["ext::sh -c echo% https://a.example/b", "foo::https://a.example/b"] {
+        check("a", json!({ "git": { "url": url } }), CustomSources::Remote, "`customSources: any`");
+        check("a", json!({ "git": { "url": url } }), CustomSources::Any, "its transport is not used");
+    }
+}
+
+#[test]
+fn a_list_of_addresses_admits_no_other_transport() {
+    for prefix in ["https://a.example/", "/srv", "sh@ext:b"] {
+        let allow = Some(vec![prefix.parse().unwrap()]);
+        let policy = CustomSourcePolicy { allow, ..CustomSources::Any.into() };
+        for url in ["ext::sh -c x", "sh@ext::b", "http://a.example/b", "--upload-pack=sh:b"] {
+            let found = read("a", json!({ "git": { "url": url } }), policy.clone());
+            assert!(found.as_ref().is_err_and(|text| text.contains("its transport")), "{url}: {found:?}");
+        }
+    }
 }
 
 #[test]

@@ -464,7 +464,7 @@ fn only_a_job_that_goes_away_by_itself_is_recorded_once_it_has_ended() {
         engine.observe_object(&job, live);
         let ended: Vec<_> =
             ended_jobs(engine.view(), FIRST, &std::collections::BTreeMap::new()).into_iter().collect();
-        let end = FinishedJob { content: hash, has_failed: false };
+        let end = FinishedJob { content: hash, has_failed: false, revision: None };
         let recorded = if expected { vec![(job.clone(), end)] } else { vec![] };
         assert_eq!(ended, recorded, "{lifetime:?} {finished} {shown}");
     };
@@ -481,7 +481,8 @@ fn an_inventory_is_not_current_that_lacks_a_job_that_has_ended() {
     use crate::engine::tests::world::{FIRST, config, desired};
     let (mut engine, _) = having_one_too_many();
     let inventory = engine.view().source(FIRST).inventory.clone().unwrap();
-    let end = FinishedJob { content: desired(&config("a"), 1, "a").hash, has_failed: false };
+    let content = desired(&config("a"), 1, "a").hash;
+    let end = FinishedJob { content, has_failed: false, revision: None };
     let finished = [(config("a"), end)].into();
     set_inventory(&mut engine, Inventory { finished, ..inventory });
     engine.poll(Instant::now());

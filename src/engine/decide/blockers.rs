@@ -228,7 +228,7 @@ impl Engine {
         let is_unwritten = |entry: &ObjectEntry| entry.unreleased_content().is_some();
         !is_workload(id)
             && self.has_rollback_target(id)
-            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !entry.is_return_refused())
+            && self.entry(id).is_some_and(|entry| is_unwritten(entry) && !self.is_return_refused(id, entry))
     }
 
     /// Returns the wave in which an object comes. It is its own, or that of an object which waits for

@@ -22,7 +22,7 @@ impl Engine {
         before: &ObjectId,
     ) -> Option<Reason> {
         if self.has_rollback_target(&desired.id) {
-            let is_refused = self.entry(before).is_some_and(ObjectEntry::is_return_refused);
+            let is_refused = self.entry(before).is_some_and(|entry| self.is_return_refused(before, entry));
             let is_awaited = !is_refused && !self.is_left_behind(&desired.id, before);
             return is_awaited.then(|| self.missing_reference(source, before)).flatten();
         }

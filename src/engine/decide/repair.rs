@@ -11,10 +11,12 @@ use crate::engine::decide::decision::{
 };
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldOwnership, RepairImpact, SourceId};
+use crate::engine::state::Engine;
 use crate::engine::{
     ApplyVariant, CurrentOwner, FightCause, LiveObject, ObjectOwner, Reason, RefusalCause, ReplicaMode,
     RolloutOverlayState, SharedDesiredObject,
 };
+use crate::object::ObjectId;
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
 /// KNV2005).
@@ -26,6 +28,16 @@ pub(crate) const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 /// The longest wait of a repair that restarts no pods in a fight. Otherwise the content of somebody
 /// who writes without end would stand for most of each minute.
 pub(crate) const FIGHT_PAUSE: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Returns whether an object was repaired within the last minute. Somebody may change it again
+    /// and again, and each repair of a workload takes a start of the budget.
+    pub(in crate::engine) fn has_recent_repair(&self, id: &ObjectId) -> bool {
+        let Some(now) = self.rollouts.starts.now() else { return false };
+        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < FIGHT_WINDOW;
+        self.entry(id).is_some_and(|entry| entry.repairs.iter().any(is_recent))
+    }
+}
 
 /// Decides about an object with our newest content, by whether all of it is still ours.
 pub(super) fn decide_drift(

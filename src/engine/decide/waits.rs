@@ -120,8 +120,10 @@ impl Engine {
         if self.is_entry_left_alone(id, entry) {
             return None;
         }
+        let live = self.live_object_of(id, entry);
+        let failed_in = live.is_none().then(|| self.failed_revision(id, entry)).flatten();
         // After a start nothing else shows that a Job is over.
-        if is_content_pending(entry) && !self.has_succeeded(id, entry) {
+        if is_content_pending(entry) && !self.has_succeeded(id, entry) && failed_in.is_none() {
             return Some(ChangeMilestone::Changed);
         }
         if self.restart_stamp(id).is_some() {
@@ -131,10 +133,9 @@ impl Engine {
             return Some(ChangeMilestone::RolledOut);
         }
         let newest = self.sources[source].head.as_ref();
-        let Some(live) = self.live_object_of(id, entry) else {
+        let Some(live) = live else {
             // It has failed as much as when it was there. A newer revision does not wait for it.
-            let is_brought = newest.is_some() && entry.revision.as_ref() == newest;
-            return (is_brought && self.has_ended_in_failure(id, entry)).then_some(ChangeMilestone::Changed);
+            return (newest.is_some() && failed_in == newest).then_some(ChangeMilestone::Changed);
         };
         let brought = live.shown_release().map(|release| &release.revision);
         if newest.is_none() || brought != newest || is_healthy(live) {

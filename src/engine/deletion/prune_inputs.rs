@@ -146,6 +146,13 @@ impl Engine {
         is_claimed && self.proven_prune_timing(id, live) != PruneTiming::Never
     }
 
+    /// Returns whether an unwanted object is not deleted, whatever a person confirms.
+    pub(in crate::engine) fn is_kept(&self, source: SourceId, id: &ObjectId) -> bool {
+        let is_kept_by_itself =
+            |live: &LiveObject| live.is_unproven() || self.prune_timing(id, live) == PruneTiming::Never;
+        self.disallowed_reason(source, id).is_some() || self.live_object(id).is_some_and(is_kept_by_itself)
+    }
+
     /// Returns facts about what is no longer wanted. None of it waits for other changes where all
     /// that must come first is taken for done.
     pub(in crate::engine) fn prune_candidates(

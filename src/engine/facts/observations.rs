@@ -17,7 +17,7 @@ use crate::engine::facts::informer_groups::{
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
 use crate::engine::{FinishedJob, LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
-use crate::object::{ContentHash, ObjectId};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The age at which the lookup of an object that was not there is repeated before it is created.
 /// Its content may have waited for hours, and one GET is cheap beside a write.
@@ -328,11 +328,22 @@ impl Engine {
         self.recorded_end(id, entry).is_some_and(|job| job.has_failed)
     }
 
+    /// Returns the revision with which a Job has failed that may be gone. None for any other object,
+    /// and for one of which nothing says it.
+    pub(in crate::engine) fn failed_revision<'a>(
+        &'a self,
+        id: &ObjectId,
+        entry: &'a ObjectEntry,
+    ) -> Option<&'a Revision> {
+        let job = self.recorded_end(id, entry).filter(|job| job.has_failed)?;
+        job.revision.as_ref().or(entry.revision.as_ref())
+    }
+
     /// Returns the end of a Job with the desired content, as the inventory records it.
-    fn recorded_end(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<FinishedJob> {
+    fn recorded_end(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<&FinishedJob> {
         let (source, desired) = entry.target_content()?;
         let job = self.sources[source].inventory.as_ref()?.finished.get(id)?;
-        desired.has_hash(job.content).then_some(*job)
+        desired.has_hash(job.content).then_some(job)
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
@@ -362,7 +373,9 @@ impl Engine {
         if desired.traits.lifetime == ObjectLifetime::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
-            let job = FinishedJob { content: release.hash, has_failed: !live.health.is_current() };
+            let has_failed = !live.health.is_current();
+            let revision = has_failed.then(|| release.revision.clone());
+            let job = FinishedJob { content: release.hash, has_failed, revision };
             inventory.finished.insert(id.clone(), job);
         }
     }

@@ -48,12 +48,14 @@ pub(crate) struct Inventory {
 }
 
 /// The end of a Job that goes away by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FinishedJob {
     /// The content with which it ended.
     pub content: ContentHash,
     /// Indicates whether it has failed.
     pub has_failed: bool,
+    /// The revision that brought the content of one that has failed; none where no record says it.
+    pub revision: Option<Revision>,
 }
 
 /// The cause for which a source was not read completely. `render` has its words.

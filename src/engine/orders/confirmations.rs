@@ -17,7 +17,8 @@ const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
 
 impl Engine {
     /// Confirms the deletion of those incarnations that the source has and wants no more, and
-    /// returns the outcome.
+    /// returns the outcome. What is kept is not confirmed: it would be deleted without a question
+    /// once the word that keeps it is gone.
     pub(in crate::engine) fn confirm(
         &mut self,
         source: SourceId,
@@ -25,7 +26,8 @@ impl Engine {
         uids: &BTreeSet<Uid>,
     ) -> OrderOutcome {
         let is_named = |id: &&ObjectId| self.informer_object(id).is_some_and(|live| uids.contains(&live.uid));
-        let found: Vec<ObjectId> = self.unwanted_of(source).filter(is_named).cloned().collect();
+        let named = self.unwanted_of(source).filter(is_named);
+        let found: Vec<ObjectId> = named.filter(|id| !self.is_kept(source, id)).cloned().collect();
         let name = self.sources[source].declared.name.clone();
         if found.is_empty() {
             return OrderOutcome::NothingDone(OrderObstacle::NothingPending(name));

@@ -468,7 +468,7 @@ impl Engine {
         let comes = |id: &ObjectId| {
             let is_coming = |entry: &ObjectEntry| {
                 // A rollback that is refused for now is tried again.
-                let returns = entry.rejection.is_some() && !entry.is_return_refused();
+                let returns = entry.rejection.is_some() && !self.is_return_refused(id, entry);
                 let wanted = entry.unreleased_content();
                 wanted.is_some_and(|desired| returns || entry.refusal_of(desired).is_none())
             };

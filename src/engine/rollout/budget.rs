@@ -171,6 +171,8 @@ pub(crate) enum SlotPriority {
     Repair,
     /// A new content.
     NewContent,
+    /// A repair of what was repaired within the last minute. Others may change it again and again.
+    RepeatedRepair,
     /// A restart for data that are in force already. Others may write them again and again.
     Restart,
 }

@@ -103,6 +103,7 @@ impl Engine {
         let (source, priority, wave, content, reserved) = match action {
             Action::Apply(apply) if apply.restarts == RestartRisk::Possible => {
                 let priority = match apply.purpose {
+                    ApplyPurpose::Repair if self.has_recent_repair(id) => SlotPriority::RepeatedRepair,
                     ApplyPurpose::Repair => SlotPriority::Repair,
                     _ if self.has_rollback_target(id) => SlotPriority::Rollback,
                     ApplyPurpose::Restart if !self.has_pending_data(id) => SlotPriority::Restart,

@@ -274,6 +274,12 @@ impl Engine {
         }
         match replica_status.phase {
             _ if step.is_some() => {}
+            // Somebody may forge the status of the workload. Its pods have statuses of their own, and
+            // are shown as late as they are watched: they end no wait, and begin no rollback.
+            WorkloadPhase::Settled if has_failing_pods(rollout) => {
+                let has_failed = rollout.failed.is_some();
+                return if has_failed { RolloutCondition::FailedBefore } else { RolloutCondition::Replacing };
+            }
             WorkloadPhase::Settled => return RolloutCondition::Complete,
             // Nothing of it was ever up, so there is nothing to wait for.
             WorkloadPhase::FirstStart
@@ -334,6 +340,11 @@ impl Engine {
         let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }
+}
+
+/// Returns whether pods of the newest revision are seen that are not Ready and show why.
+fn has_failing_pods(rollout: &Rollout) -> bool {
+    rollout.own_pods().is_some_and(|pods| pods.count_failing_newest() > 0)
 }
 
 #[cfg(test)]

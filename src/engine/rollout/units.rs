@@ -452,7 +452,7 @@ impl Engine {
             if goes_back {
                 // In the rollback too the configuration goes first, but nothing that stays refused
                 // keeps a workload from it.
-                return entry.is_some_and(ObjectEntry::is_return_refused);
+                return entry.is_some_and(|entry| self.is_return_refused(need, entry));
             }
             let is_refused =
                 || entry.is_none_or(|entry| entry.is_target_refused() || entry.target_content().is_none());

@@ -250,6 +250,55 @@ fn a_job_that_has_failed_and_is_gone_holds_up_later_waves_of_its_revision() {
 }
 
 #[test]
+fn the_next_process_knows_with_which_revision_a_job_has_failed_that_is_gone() {
+    let (job, post) = (id("batch", "Job", "shop", "migrate"), config("post"));
+    let check = |brought: Option<&str>, revision: &str, expected: Option<Reason>| {
+        let mut migrate = (*desired(&job, 1, "migrate")).clone();
+        migrate.traits.lifetime = ObjectLifetime::AfterFinish;
+        let content = migrate.hash;
+        let mut later = (*desired(&post, 1, "post")).clone();
+        later.wave = 1;
+        let files = [("migrate", migrate), ("post", later)];
+        let files = files.map(|(file, one)| (file, Some(SharedDesiredObject::from(one))));
+        let mut engine = safety::engine(&[SET], &[job.group_kind(), post.group_kind()]);
+        let ended = FinishedJob { content, has_failed: true, revision: brought.map(Revision::new) };
+        let inventory = engine.source(FIRST).inventory.clone().unwrap();
+        engine.set_inventory(FIRST, Inventory { finished: [(job.clone(), ended)].into(), ..inventory });
+        engine.read(FIRST, reading(revision, &files));
+        for id in [&job, &post] {
+            engine.record_lookup(id, DirectView::Absent);
+        }
+        let now = start_time();
+        assert_eq!(engine.decide(&job, now).action, Action::Nothing, "{brought:?} {revision}");
+        assert_eq!(engine.decide(&post, now).reason, expected, "{brought:?} {revision}");
+    };
+    let waits = || Some(Reason::Wave(0, job.clone()));
+    check(Some("r1"), "r1", waits());
+    check(Some("r1"), "r2", None);
+    // A record of an older version does not say it.
+    check(None, "r2", waits());
+}
+
+// The inventory may have been read before the end was written to it.
+#[test]
+fn the_end_of_a_job_replaces_that_of_its_former_content_in_an_inventory_that_is_read_later() {
+    let job = id("batch", "Job", "shop", "migrate");
+    let end = |content: u32, has_failed: bool| {
+        let revision = has_failed.then(|| Revision::new("r2"));
+        FinishedJob { content: desired(&job, content, "migrate").hash, has_failed, revision }
+    };
+    let mut engine = safety::engine(&[SET], &[job.group_kind()]);
+    engine.read(FIRST, reading("r2", &[("migrate", Some(desired(&job, 2, "migrate")))]));
+    let inventory = engine.source(FIRST).inventory.clone().unwrap();
+    for known in [end(2, true), end(1, false)] {
+        let finished = [(job.clone(), known)].into();
+        engine.set_inventory(FIRST, Inventory { finished, ..inventory.clone() });
+    }
+    let recorded = engine.source(FIRST).inventory.as_ref().unwrap();
+    assert_eq!(recorded.finished[&job], end(2, true));
+}
+
+#[test]
 fn no_change_is_awaited_of_what_is_left_alone_or_of_another_source() {
     let a = config("a");
     let mut harness = changed(&a);

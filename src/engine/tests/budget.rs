@@ -67,9 +67,10 @@ fn check(
 
 #[test]
 fn rollbacks_go_first_then_repairs_then_waves_then_names_and_restarts_last() {
-    use SlotPriority::{NewContent, Repair, Restart, Rollback};
+    use SlotPriority::{NewContent, Repair, RepeatedRepair, Restart, Rollback};
     let all = [
         ask(Restart, -2, "A", 0),
+        ask(RepeatedRepair, -2, "m", 0),
         ask(NewContent, 0, "a", 0),
         ask(NewContent, -1, "b", 0),
         ask(Repair, 9, "y", 0),
@@ -80,7 +81,8 @@ fn rollbacks_go_first_then_repairs_then_waves_then_names_and_restarts_last() {
         (2, &["y", "z"]),
         (3, &["b", "y", "z"]),
         (4, &["a", "b", "y", "z"]),
-        (9, &["A", "a", "b", "y", "z"]),
+        (5, &["a", "b", "m", "y", "z"]),
+        (9, &["A", "a", "b", "m", "y", "z"]),
     ] {
         let may: Vec<String> = granted(&all, &[], &[cluster(most, 9)], 9)
             .into_iter()

@@ -54,6 +54,16 @@ fn a_request_says_whether_it_is_for_a_rollback_a_repair_or_new_content() {
     drifted.world.drift(&id);
     drifted.deliver(usize::MAX);
     check(drifted, SlotPriority::Repair);
+    for (seconds, expected) in [(1, SlotPriority::RepeatedRepair), (61, SlotPriority::Repair)] {
+        let mut again = at_rest(&["a"], &budget("100%", 100));
+        again.world.drift(&id);
+        again.settle();
+        again.pass_time(Duration::from_secs(seconds));
+        again.engine.advance(again.now);
+        again.world.drift(&id);
+        again.deliver(usize::MAX);
+        check(again, expected);
+    }
     let mut failed = after_a_failure(budget("100%", 100));
     // Its rejection is recorded, and then the content from before is read.
     for _ in 0..2 {

@@ -102,6 +102,32 @@ fn only_what_the_source_has_and_wants_no_more_is_confirmed() {
     check(&["2", "3", "9"], some, &["2"]);
 }
 
+// Once the word that keeps it is gone, it would go without a question.
+#[test]
+fn what_is_kept_is_not_confirmed() {
+    let shown = |rv: u64| {
+        let settled = WorldObject::settled(desired(&claim("a"), 1, "a").hash, "r1", 1);
+        LiveObject { rv: ResourceVersion(rv), ..World::live(&claim("a"), &settled) }
+    };
+    let kept = |rv: u64| LiveObject { prune_timing: PruneTiming::Never, ..shown(rv) };
+    let unproven = |rv: u64| LiveObject { release: None, ..shown(rv) };
+    for held in [kept(100), unproven(100)] {
+        let mut engine = dropped();
+        engine.observe_object(&claim("a"), held);
+        let nothing =
+            format!("nothing was confirmed: of what is named, nothing waits for its deletion in {SET}");
+        assert_eq!(confirm(&mut engine, "1-a", &["1"]), format!("{nothing} (ordered by ann)"));
+        record(&mut engine);
+        let other =
+            "confirmed: the deletion of PersistentVolumeClaim shop/b; 1 of the given ones are not pending";
+        assert_eq!(confirm(&mut engine, "2-b", &["1", "2"]), format!("{other} (ordered by ann)"));
+        record(&mut engine);
+        engine.observe_object(&claim("a"), shown(101));
+        assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS);
+        assert_eq!(judged(&mut engine, FIRST, &claim("b")), "delete");
+    }
+}
+
 #[test]
 fn what_comes_back_needs_a_new_confirmation() {
     // Recorded, on its way into the inventory, or just ordered.

@@ -203,7 +203,8 @@ fn a_claimed_workload_whose_configuration_waits_for_what_has_failed_and_is_gone_
     harness.settle();
     harness.world.log.clear();
     harness.read(reading("r2", &revision(2)));
-    let ended = FinishedJob { content: desired(&pre, 1, "pre").hash, has_failed: true };
+    let content = desired(&pre, 1, "pre").hash;
+    let ended = FinishedJob { content, has_failed: true, revision: None };
     harness.engine.sources[FIRST].inventory.as_mut().unwrap().finished.insert(pre.clone(), ended);
     harness.world.tick();
     harness.world.things.remove(&pre);

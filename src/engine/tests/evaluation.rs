@@ -58,6 +58,35 @@ fn a_rollout_is_done_where_it_is_complete_or_nothing_of_it_has_to_be_waited_for(
     check(WorkloadPhase::Recovering, &|rollout| rollout.claim = None, true);
 }
 
+// Somebody may write the status of the workload, and not those of its pods.
+#[test]
+fn a_rollout_is_not_complete_while_its_own_new_pods_are_seen_to_fail() {
+    let harness = in_phase(WorkloadPhase::Settled);
+    let version = harness.engine.live_object(&workload("web")).unwrap().rv.0;
+    let check = |pod: PodFacts, written: u64, expected: bool| {
+        let pods = WorkloadPods {
+            rv: ResourceVersion(version - 1),
+            newest: Some("new".into()),
+            current: None,
+            pods: [pod].into(),
+            sets: Box::default(),
+            last_failed: None,
+            creation_failure: None,
+        };
+        let min_resource_version = Some(ResourceVersion(written));
+        let rollout = Rollout { pods: Some(Arc::new(pods)), min_resource_version, ..claimed(&harness) };
+        let found = evaluate(&harness, &rollout);
+        let is_going_on = matches!(found.verdict, RolloutVerdict::InProgress(Some(_)));
+        assert_eq!((found.verdict == RolloutVerdict::Done, is_going_on), (expected, !expected), "{found:?}");
+    };
+    let failing = |revision: &str| waiting(pod("web-1", revision), "CrashLoopBackOff", harness.now);
+    check(ready("web-1", "new", harness.now), version - 1, true);
+    check(failing("new"), version - 1, false);
+    check(failing("old"), version - 1, true);
+    // They were reported before its write.
+    check(failing("new"), version, true);
+}
+
 // All its pods are available still, until the deletion is through.
 #[test]
 fn a_workload_that_is_being_deleted_to_be_created_again_is_not_complete() {

@@ -477,7 +477,7 @@ fn a_job_that_had_failed_before_its_source_or_inventory_was_read_is_known_to_hav
         engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone().into()))]));
         if is_inventory_last {
             // The record of an older version does not say how it has ended.
-            let ended = FinishedJob { content: wanted.hash, has_failed: false };
+            let ended = FinishedJob { content: wanted.hash, has_failed: false, revision: None };
             let finished = [(job.clone(), ended)].into();
             engine.set_inventory(FIRST, Inventory { finished, ..known });
         }

@@ -184,3 +184,47 @@ fn a_refusal_for_good_ends_the_rollback_of_a_workload_that_is_there_and_no_other
         |harness, _| harness.engine.sources[FIRST].declared.lifecycle = SourceLifecycle::Deleting;
     check(&web, RefusalRule::Other, delete_source, false);
 }
+
+/// Returns a state in which a configuration goes back, by manifests with this policy.
+fn goes_back_under(recreate: RecreatePolicy) -> Harness {
+    let env = config("env");
+    let files = |content: u32| {
+        let mut wanted = (*desired(&env, content, "env")).clone();
+        wanted.traits.recreate = recreate;
+        [("env", Some(Arc::new(wanted)))]
+    };
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &files(1)));
+    harness.settle();
+    harness.read(reading("r2", &files(2)));
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { rejections: vec![rejected(&env)], ..inventory });
+    harness.read_contents();
+    harness.engine.begin_rollbacks();
+    harness
+}
+
+// The pods of its users would be started with the data that failed.
+#[test]
+fn a_rollback_waits_for_what_is_to_be_created_again_and_for_nothing_that_stays_refused() {
+    let env = config("env");
+    let check = |recreate: RecreatePolicy, rule: RefusalRule, times: u32, prune: PruneTiming, expected| {
+        let mut harness = goes_back_under(recreate);
+        let mut live = harness.engine.live_object(&env).cloned().unwrap();
+        (live.rv, live.prune_timing) = (ResourceVersion(live.rv.0 + 1), prune);
+        harness.engine.observe_object(&env, live);
+        let (content, cause) = (desired(&env, 1, "env").hash, RefusalCause::Message("no".into()));
+        let refusal = ApiRefusal { source: FIRST, content, cause, retry: None, rule, times };
+        harness.engine.objects.entries.get_mut(&env).unwrap().api_refusal = Some(Box::new(refusal));
+        let entry = harness.engine.entry(&env).unwrap();
+        let found = harness.engine.is_return_refused(&env, entry);
+        assert_eq!(found, expected, "{recreate:?} {rule:?} {times} {prune:?}");
+    };
+    let (allowed, never) = (RecreatePolicy::Allowed, RecreatePolicy::Never);
+    check(never, RefusalRule::Immutable, 1, PruneTiming::AfterUnit, true);
+    check(allowed, RefusalRule::Immutable, 1, PruneTiming::AfterUnit, false);
+    check(allowed, RefusalRule::Immutable, 5, PruneTiming::AfterUnit, true);
+    check(allowed, RefusalRule::Other, 1, PruneTiming::AfterUnit, true);
+    // It is kept, so it is not created again.
+    check(allowed, RefusalRule::Immutable, 1, PruneTiming::Never, true);
+}

@@ -89,11 +89,10 @@ impl ChartMetadata {
         // helm takes a chart without a form for one of the first. Of other words helm 3 makes the
         // second form, and helm 4 none.
         let is_form = |entry: &PlacedEntry| match &entry.value.node {
-            PlacedNode::Scalar(Value::Null) => true,
             PlacedNode::Scalar(Value::String(word)) => matches!(word.as_str(), "" | "v1" | "v2"),
             _ => false,
         };
-        if !entry(root, "apiVersion").is_none_or(is_form) {
+        if !text_entry(root, "apiVersion").is_none_or(is_form) {
             let word = text(root, "apiVersion");
             refuse("apiVersion", format!("apiVersion is {word:?}, and may be v1 or v2"));
         }
@@ -147,15 +146,23 @@ fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
     value.entries().iter().filter(is_named).max_by(|a, b| a.key.cmp(&b.key))
 }
 
+/// Does the same as [`entry`], where helm needs a text: a null leaves the one that is there, as of
+/// a key in another case.
+fn text_entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
+    let is_set = |entry: &&PlacedEntry| entry.value.node != PlacedNode::Scalar(Value::Null);
+    let is_named = |entry: &&PlacedEntry| entry.key == key || folded(&entry.key) == folded(key);
+    value.entries().iter().filter(is_named).filter(is_set).max_by(|a, b| a.key.cmp(&b.key))
+}
+
 fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
-    entry(value, key).and_then(|entry| entry.value.text()).unwrap_or_default()
+    text_entry(value, key).and_then(|entry| entry.value.text()).unwrap_or_default()
 }
 
 /// Returns a scalar as helm reads it where a text is needed. A number is its text, in the digits
 /// that a float of 32 bits needs. Thus `1.10` is 1.1. A truth value is none here: no name and no
 /// version is one.
 pub(crate) fn scalar_text(value: &PlacedValue, key: &str) -> String {
-    match entry(value, key).map(|entry| &entry.value.node) {
+    match text_entry(value, key).map(|entry| &entry.value.node) {
         Some(PlacedNode::Scalar(Value::String(text))) => text.clone(),
         Some(PlacedNode::Scalar(Value::Number(number))) => match number.as_i64() {
             Some(int) => int.to_string(),
@@ -204,6 +211,10 @@ mod tests {
         let name = |text: &str| read(&format!("{text}version: 1.0.0\n")).0.name;
         assert_eq!(name("Name: a\nname: b\n"), "b");
         assert_eq!(name("name: b\nName: a\n"), "b");
+        // A null sets no text, and empties a list.
+        assert_eq!(name("Name: a\nname: null\n"), "a");
+        let emptied = read("name: a\nversion: 1.0.0\nDependencies: [{name: b}]\ndependencies: null\n").0;
+        assert_eq!(emptied.dependencies, []);
         // One of the two letters beyond ASCII that fold into it.
         assert_eq!(read("name: a\nver\u{17f}ion: 1.0.0\n").0.version, "1.0.0");
     }

@@ -24,9 +24,18 @@ pub(crate) struct HolderBody {
     pub(crate) object: Value,
     /// The encrypted file that it was opened from. Nothing in the object can say this.
     pub(crate) opened_from: Option<BlobId>,
+    /// Indicates whether a text has an expression in the manifest. Of one that is unescaped nobody
+    /// sees that any more.
+    has_expression: bool,
 }
 
 impl HolderBody {
+    /// Takes an object as its manifest has it.
+    pub(crate) fn new(object: Value, opened_from: Option<BlobId>) -> Self {
+        let has_expression = has_expression(&object);
+        Self { object, opened_from, has_expression }
+    }
+
     /// Makes the texts of a manifest those that the applied object has: `$$` is one sign there. An
     /// object that gets no variables stays as it is. Base64 has no such sign.
     pub(crate) fn unescape(&mut self) {
@@ -234,14 +243,15 @@ fn read_own(kind: VariableHolderKind, body: &HolderBody) -> Result<ObjectVariabl
     let held =
         ObjectVariables { opened_from: body.opened_from, ..ObjectVariables::read(kind, &body.object)? };
     let is_literal = has_substitution_disabled(&body.object);
-    if has_expression(&body.object) && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
+    if body.has_expression && !is_literal { Err(HolderFault::Variable) } else { Ok(held) }
 }
 
 /// Returns whether a text of an object has an expression. Nothing is put into Base64, whatever it
 /// stands for.
 fn has_expression(object: &Value) -> bool {
     let texts = TEXT_FIELDS.iter().filter_map(|field| object.get(*field)?.as_object()).flat_map(Map::values);
-    texts.filter_map(Value::as_str).any(|text| text.contains("${"))
+    // From the left, as each sign is escaped by the one before it.
+    texts.filter_map(Value::as_str).any(|text| text.replace("$$", "").contains("${"))
 }
 
 #[cfg(test)]
@@ -262,7 +272,7 @@ mod tests {
     }
 
     fn plain(objects: impl IntoIterator<Item = Value>) -> Vec<HolderBody> {
-        objects.into_iter().map(|object| HolderBody { object, opened_from: None }).collect()
+        objects.into_iter().map(|object| HolderBody::new(object, None)).collect()
     }
 
     fn describe(plan: LookupPlan) -> Vec<String> {
@@ -340,6 +350,7 @@ mod tests {
         let variable =
             "fault: its values have `${` in them: what another variable makes of them is not known yet";
         check(VariableHolderKind::ConfigMap, json!({ "data": { "a": "x${B}" } }), variable);
+        check(VariableHolderKind::ConfigMap, json!({ "data": { "a": "x$$${B}" } }), variable);
         let metadata = json!({ "name": "a", "namespace": "shop", "annotations": { "rhumb.dev/substitute": "disabled" } });
         let literal = json!({ "data": { "a": "x${B}" }, "metadata": metadata });
         check(VariableHolderKind::ConfigMap, literal, "a=x${B}");
@@ -360,7 +371,7 @@ mod tests {
             let object = json!({
                 "metadata": metadata, "data": { "A": "pa$$word" }, "stringData": { "A": "$$$", "B": 1 },
             });
-            let mut body = HolderBody { object, opened_from: None };
+            let mut body = HolderBody::new(object, None);
             body.unescape();
             let texts = TEXT_FIELDS.map(|field| text_at(&body.object, &[field, "A"]));
             assert_eq!(texts, expected, "{metadata}");
@@ -368,6 +379,24 @@ mod tests {
         check(json!({ "name": "a" }), ["pa$word", "$$"]);
         let literal = json!({ "annotations": { "rhumb.dev/substitute": "disabled" } });
         check(literal, ["pa$$word", "$$$"]);
+    }
+
+    #[test]
+    fn what_is_meant_literally_in_a_manifest_is_no_expression() {
+        let check = |text: &str, expected: &str| {
+            let body = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "A": text },
+            });
+            let mut bodies = plain([body]);
+            bodies.iter_mut().for_each(HolderBody::unescape);
+            let plan = plan_lookups(&[holder(VariableHolderKind::ConfigMap, "shop", "a")], &bodies, "shop");
+            let found = describe(plan);
+            assert!(found[0].starts_with(expected), "{text}: {found:?}");
+        };
+        check("x$${B}", "A=x${B}");
+        check("x$$$${B}", "A=x$${B}");
+        check("x$$${B}", "fault: its values have `${` in them");
+        check("x$$y${B}", "fault: its values have `${` in them");
     }
 
     #[test]
@@ -394,9 +423,9 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: None }), None);
+        assert_eq!(opened_from(HolderBody::new(object.clone(), None)), None);
         let file = Some(BlobId::of(b"another"));
-        assert_eq!(opened_from(HolderBody { object: object.clone(), opened_from: file }), file);
+        assert_eq!(opened_from(HolderBody::new(object.clone(), file)), file);
         let asked = ObjectVariables::read(VariableHolderKind::Secret, &object).unwrap();
         assert_eq!(asked.opened_from(), None, "an object of the cluster neither");
     }

@@ -54,6 +54,8 @@ fn what_is_no_source_says_what_to_write() {
     check("https:///a", "names no host");
     check("ssh://-oProxyCommand=x/a", "names no host");
     check("ssh://user@-oProxyCommand=x/a", "names no host");
+    check("git@-oProxyCommand=x:a", "names no host");
+    check("git@:a", "names no host");
     check("file://relative/path", "absolute path");
     check("file:///a%zz", "two hex digits");
     check("/nonexistent/path", "no such file or folder");

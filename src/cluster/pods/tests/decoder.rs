@@ -54,6 +54,18 @@ fn a_pod_is_read_as_far_as_it_can_be() {
 }
 
 #[test]
+fn a_workload_is_observed_where_its_status_is_of_its_generation() {
+    let decoder: RecordDecoder<WorkloadRecord> = RecordDecoder::new(GroupKind::new("apps", "Deployment"));
+    for (seen, expected) in [(1, false), (2, true), (3, false)] {
+        let web = json!({
+            "metadata": { "name": "web", "namespace": "shop", "uid": "u1", "generation": 2 },
+            "status": { "observedGeneration": seen },
+        });
+        assert_eq!(decoder.decode(&web.to_string()).unwrap().record.observed, expected, "{seen}");
+    }
+}
+
+#[test]
 fn a_revision_has_the_template_of_the_workload_that_it_was_made_of() {
     let metadata = json!({ "name": "web", "namespace": "shop", "uid": "u1" });
     let template = |image: &str, created: Value| {

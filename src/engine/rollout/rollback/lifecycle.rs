@@ -346,25 +346,31 @@ impl Engine {
 /// API server learn of rights and quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
-impl ObjectEntry {
+impl Engine {
     /// Returns whether a rollback goes on without this object, as the server refuses its target for
     /// good or again and again.
     ///
-    /// A refusal for now is awaited: the pods would be started with the data that failed. A workload
-    /// waits no longer than for these tries, as it keeps its slot.
-    pub(in crate::engine) fn is_return_refused(&self) -> bool {
-        self.is_target_refused() && self.api_refusal.as_deref().is_some_and(ApiRefusal::is_lasting)
+    /// A refusal for now is awaited, and so is an object that is to be created again. The pods would
+    /// be started with the data that failed. A workload waits no longer than for these tries, as it
+    /// keeps its slot.
+    pub(in crate::engine) fn is_return_refused(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+        let Some(refusal) = entry.api_refusal.as_deref().filter(|_| entry.is_target_refused()) else {
+            return false;
+        };
+        let is_lasting = refusal.retry.is_none() && !self.is_to_be_recreated(id, entry, refusal);
+        is_lasting || refusal.times >= MAX_ROLLBACK_REFUSALS
     }
-}
 
-impl ApiRefusal {
-    /// Returns whether a rollback is refused for good, or again and again.
-    fn is_lasting(&self) -> bool {
-        self.retry.is_none() || self.times >= MAX_ROLLBACK_REFUSALS
+    /// Returns whether an object whose content is refused for an immutable field is deleted and
+    /// created again. That of a chart with made-up values may have to wait for others.
+    fn is_to_be_recreated(&self, id: &ObjectId, entry: &ObjectEntry, refusal: &ApiRefusal) -> bool {
+        let Some((_, desired)) = entry.target_content() else { return false };
+        refusal.can_be_recreated(desired)
+            && desired.generated.is_none()
+            && self.live_object(id).is_some_and(|live| !live.is_unproven())
+            && self.recreation_blocker(id, desired).is_none()
     }
-}
 
-impl Engine {
     /// Ends the rollback of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) = self.rejecting_source(id) else { return };
@@ -395,7 +401,7 @@ impl Engine {
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
             _ if refusal.can_be_recreated(good) => false,
-            _ => refusal.is_lasting(),
+            _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
         };
         final_now.then(|| refusal.cause.clone())
     }
