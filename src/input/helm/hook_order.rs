@@ -65,8 +65,8 @@ impl HookSteps {
 /// rest, and the hooks that run after.
 ///
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
-/// service account: at an upgrade it is there. A hook that runs after and that others need, as a
-/// ConfigMap of their pods, is one of the rest: helm does not wait for these pods either.
+/// service account: at an upgrade it is there. A hook that runs after and that others need is one of
+/// the rest, as a ConfigMap of their pods. helm does not wait for these pods either.
 ///
 /// # Errors
 /// Fails where that is more than may be written on them.
@@ -117,8 +117,8 @@ fn set_waves(steps: &mut [HookStep], of_rest: Option<i32>, farther: fn(i32, i32)
     }
 }
 
-/// Takes the hooks that run after and that the rest needs, or a hook that runs before, out of their
-/// steps: each would wait for the other.
+/// Takes the hooks that run after and that others of the release need out of their steps. Else each
+/// would wait for the other.
 fn take_used(
     names: &HelmReleaseObjectIds<'_>,
     before: &[HookStep],
