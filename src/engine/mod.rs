@@ -125,7 +125,10 @@ pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
 pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceReading, SourceState};
-pub(crate) use facts::tool_vocabulary::{AnnotationEffect, MetadataMap, TOOL_WORDS, ToolRequests};
+pub(crate) use facts::tool_vocabulary::{
+    ARGO_HOOK, ARGO_HOOK_DELETE_POLICY, ARGO_HOOK_SKIP, AnnotationEffect, MetadataMap, TOOL_WORDS,
+    ToolRequests,
+};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::volume_claim_retention::VolumeClaimRetention;
 pub(crate) use facts::watch_fault::WatchFault;

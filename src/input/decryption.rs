@@ -13,6 +13,7 @@ use super::sops::{
     AgeIdentities, DataKey, ENCRYPTED_PREFIX, FileSeal, OpenedFile, PlaintextLayout, SOPS_KEY, SopsError,
     SopsFormat, is_encrypted, object_key, open, open_object, sealing_secret,
 };
+use crate::manifest;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
 
@@ -231,9 +232,9 @@ pub(super) fn may_be_closed(object: &[u8]) -> bool {
     std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
 }
 
-/// Returns whether an object has SOPS's metadata.
+/// Returns whether an object has SOPS's metadata, and is not left to an operator.
 pub(super) fn is_encrypted_object(object: &Value) -> bool {
-    object.get(SOPS_KEY).is_some_and(Value::is_object)
+    object.get(SOPS_KEY).is_some_and(Value::is_object) && !manifest::is_for_operator(object)
 }
 
 /// Checks that all encrypted values of an object fit the keys of the files that it comes from.

@@ -13,6 +13,7 @@ use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
 use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
 use super::plaintext_index::PlaintextIndex;
+use super::reading::read_for_operator;
 use super::render_cipher::RECIPIENTS_KEY;
 use super::root_render::{RenderError, RenderedObject};
 use super::sops::{
@@ -20,7 +21,7 @@ use super::sops::{
 };
 use super::tree::FileTree;
 use super::variable_seal::SealKeys;
-use crate::manifest::{PlacedValue, read_documents};
+use crate::manifest::{PlacedValue, is_for_operator, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin};
 
 /// The code of an encrypted file in a place where a program would read its ciphertext as the value.
@@ -162,7 +163,9 @@ pub(super) fn close_objects(
         let at = object_origin(object, closure);
         check_rendered(&object.body, &at, &inputs.keys).map_err(|error| refused(error.into()))?;
     }
-    let is_torn = |object: &&RenderedObject| !is_encrypted_object(&object.body) && has_sealed(&object.body);
+    let is_torn = |object: &&RenderedObject| {
+        !is_encrypted_object(&object.body) && !is_for_operator(&object.body) && has_sealed(&object.body)
+    };
     if let Some(torn) = objects.iter().filter(|_| !inputs.keys.is_empty()).find(is_torn) {
         return Err(refused(Box::new(without_metadata(object_origin(torn, closure)))));
     }
@@ -251,7 +254,7 @@ fn file_uses(closure: &Closure) -> BTreeMap<String, Vec<FileUse<'_>>> {
 
 /// The way in which the program gets a file.
 enum FileTreatment {
-    /// It is not encrypted.
+    /// It is not encrypted, or for an operator in the cluster.
     Clear,
     /// As it is: its values are opened when they are read to be sent.
     Sealed(SopsFormat),
@@ -297,6 +300,9 @@ fn treatment(
     let other = || Box::new(encrypted_input(&source(path)).hint(hint));
     let first = uses.first().ok_or_else(other)?;
     if uses.iter().all(FileUse::is_resource) {
+        if read_for_operator(&source(path), bytes).is_some() {
+            return Ok(FileTreatment::Clear);
+        }
         return Ok(FileTreatment::Sealed(first.format()));
     }
     if !uses.iter().all(FileUse::can_be_opened) {
@@ -410,23 +416,30 @@ fn reserved_field(at: ManifestOrigin) -> Diagnostic {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use sha2::{Digest as _, Sha256};
 
     use super::*;
     use crate::input::MemoryTree;
     use crate::input::helm::{self, ChartLimits, HelmOptions, ValuesSource};
     use crate::input::kustomize::{ClosureLimits, ParsedFiles, find_closure};
+    use crate::input::origin::ObjectOrigin;
     use crate::input::sops::sealing;
 
-    #[test]
-    fn an_encrypted_resource_is_opened_as_yaml_whatever_its_file_is_called() {
+    /// Returns a Secret that is encrypted for key 1.
+    fn encrypted_secret() -> String {
         let sealed = sealing::seal("stringData:A:", "str", "a");
         let secret =
             format!("apiVersion: v1\nkind: Secret\nmetadata:\n    name: a\nstringData:\n    A: {sealed}\n");
         let mut coded = Sha256::digest("sops").to_vec();
         coded.push(b'a');
         let rules = "    mac_only_encrypted: true\n    encrypted_regex: ^(data|stringData)$\n";
-        let file = sealing::sops_file(&secret, &coded, rules);
+        sealing::sops_file(&secret, &coded, rules)
+    }
+
+    #[test]
+    fn an_encrypted_resource_is_opened_as_yaml_whatever_its_file_is_called() {
+        let file = encrypted_secret();
         let decrypter = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
         for name in ["secret.yaml", "secret.enc", "secret"] {
             let kustomization = format!("resources: [{name}]\n");
@@ -435,6 +448,33 @@ mod tests {
             let closure = find_closure(&tree, "", ClosureLimits::default(), parsed).unwrap();
             let inputs = open_inputs(&decrypter, RootFiles::of(&closure), &tree).unwrap();
             assert_eq!((inputs.keys.len(), inputs.is_empty()), (1, true), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_resource_for_an_operator_goes_through_a_kustomization_as_it_is() {
+        let body = json!({
+            "apiVersion": "isindir.github.com/v1alpha3", "kind": "SopsSecret", "metadata": {"name": "a"},
+            "spec": {"secretTemplates": [{"name": "b", "stringData": {"p": "ENC[AES256_GCM,data:x]"}}]},
+            "sops": {"kms": [{"arn": "a", "enc": "x"}], "mac": "ENC[AES256_GCM,data:x]", "version": "3.10.0"},
+        });
+        let origin = ObjectOrigin { root: "".into(), renderer: "kustomize".into(), places: Vec::new() };
+        let object = RenderedObject { name: "SopsSecret//a".to_owned(), body, origin };
+        let opener = Decrypter::new(Vec::new(), Some(sealing::identity(1)));
+        // Alone, and beside a Secret that is opened.
+        for (resources, decrypter, keys) in
+            [("[a.yaml]", Decrypter::default(), 0), ("[a.yaml, secret.yaml]", opener, 1)]
+        {
+            let tree = MemoryTree::new()
+                .file("kustomization.yaml", format!("resources: {resources}\n"))
+                .file("a.yaml", object.body.to_string())
+                .file("secret.yaml", encrypted_secret());
+            let parsed = &mut ParsedFiles::default();
+            let closure = find_closure(&tree, "", ClosureLimits::default(), parsed).unwrap();
+            let inputs = open_inputs(&decrypter, RootFiles::of(&closure), &tree).unwrap();
+            assert_eq!(inputs.keys.len(), keys, "{resources}");
+            let closed = close_objects(&inputs, &closure, vec![object.clone()]).unwrap();
+            assert!(closed == [object.clone()], "{resources}");
         }
     }
 

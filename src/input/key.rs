@@ -12,7 +12,7 @@ use crate::source::BlobId;
 use super::kustomize::Closure;
 
 /// The form of the key. Another one where what is hashed, or what is made of an output, changes.
-const KEY_FORMAT_VERSION: &str = "rhumb render 10";
+const KEY_FORMAT_VERSION: &str = "rhumb render 11";
 
 /// The program that renders.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,18 +18,32 @@ use crate::source::SnapshotFile;
 /// Encrypted values are opened, and are in the items alone. An object with one that is not below
 /// the data of a Secret is held back. So is what cannot be opened, with the reason.
 pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
-    match &file.origin {
-        Some(_) => read_rendered(file, bytes, decrypter),
-        None => match decrypter.open_file(&file.path, bytes) {
-            Ok(None) => manifest::read(&file.path, bytes),
-            Ok(Some(plaintext)) => {
-                let (sealed, opened) =
-                    (manifest::read(&file.path, bytes), manifest::read(&file.path, &plaintext));
-                hold_exposed_back(&sealed, opened, &SealedPositions::of_file(&file.path, bytes))
-            }
-            Err(found) => hold_unopened_back(manifest::read(&file.path, bytes), *found),
-        },
+    if file.origin.is_some() {
+        return read_rendered(file, bytes, decrypter);
     }
+    if let Some(reading) = read_for_operator(&file.path, bytes) {
+        return reading;
+    }
+    match decrypter.open_file(&file.path, bytes) {
+        Ok(None) => manifest::read(&file.path, bytes),
+        Ok(Some(plaintext)) => {
+            let (sealed, opened) =
+                (manifest::read(&file.path, bytes), manifest::read(&file.path, &plaintext));
+            hold_exposed_back(&sealed, opened, &SealedPositions::of_file(&file.path, bytes))
+        }
+        Err(found) => hold_unopened_back(manifest::read(&file.path, bytes), *found),
+    }
+}
+
+/// Reads the objects of a file that are all encrypted for an operator; none of another file.
+pub(super) fn read_for_operator(path: &Arc<str>, bytes: &[u8]) -> Option<ManifestFile> {
+    // Few files have such objects, and need to be read for it.
+    if !std::str::from_utf8(bytes).is_ok_and(|text| text.contains("SopsSecret")) {
+        return None;
+    }
+    let reading = manifest::read(path, bytes);
+    let are_all = reading.items.iter().all(|item| manifest::is_for_operator(&item.body));
+    (are_all && reading.understood && !reading.items.is_empty()).then_some(reading)
 }
 
 fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
@@ -156,6 +170,29 @@ mod tests {
                 assert!(reading.understood && !reading.items[0].valid && reading.items.len() == 1);
             }
         }
+    }
+
+    #[test]
+    fn an_object_for_an_operator_stays_encrypted_and_needs_no_identity() {
+        let object = json!({
+            "apiVersion": "isindir.github.com/v1alpha3", "kind": "SopsSecret", "metadata": {"name": "a"},
+            "spec": {"secretTemplates": [{"name": "b", "stringData": {"p": "ENC[AES256_GCM,data:x]"}}]},
+            "sops": {"kms": [{"arn": "a", "enc": "x"}], "mac": "ENC[AES256_GCM,data:x]", "version": "3.10.0"},
+        });
+        let text = object.to_string();
+        for decrypter in [Decrypter::default(), decrypter(1)] {
+            let plain = read_manifest(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &decrypter);
+            for reading in [plain, read(&object, &decrypter)] {
+                assert!(reading.understood && reading.diagnostics.is_empty(), "{:?}", reading.diagnostics);
+                assert!(reading.items.len() == 1 && reading.items[0].valid);
+                assert_eq!(reading.items[0].body, object);
+            }
+        }
+        // A file with a Secret too is opened as a whole, or held back.
+        let secret = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"},"sops":{"mac":"x"}}"#;
+        let both = format!("{text}\n---\n{secret}\n");
+        let reading = read_manifest(&SnapshotFile::in_test("a.yaml"), both.as_bytes(), &Decrypter::default());
+        assert!(reading.items.iter().all(|item| !item.valid), "{:?}", reading.diagnostics);
     }
 
     /// Returns lists in each other.

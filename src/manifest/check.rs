@@ -10,6 +10,7 @@ use super::date;
 use super::findings::{FileFindings, ManifestFinding};
 use super::names::{self, NameRule};
 use super::node_positions::YamlNodeLines;
+use super::operator_secrets::is_for_operator;
 use super::tree::{DocumentTree, TextMark, YamlNodeId};
 use crate::object::{Gvk, SERVER_SET_METADATA, value_at, with_article};
 
@@ -168,7 +169,8 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     /// Returns false for an object that would be applied wrongly, whatever else is in it.
     fn has_cluster_identity(&mut self) -> bool {
         let gvk = self.subject.gvk;
-        let encrypted = self.get(&["sops"]).is_some_and(Value::is_object);
+        let encrypted =
+            self.get(&["sops"]).is_some_and(Value::is_object) && !is_for_operator(self.subject.body);
         let kustomization = &*gvk.group == "kustomize.config.k8s.io";
         if encrypted {
             let message = format!(

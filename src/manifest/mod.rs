@@ -21,6 +21,7 @@ mod literal;
 mod names;
 mod node_positions;
 mod number;
+mod operator_secrets;
 mod placed;
 mod resolve;
 mod scalar;
@@ -35,6 +36,7 @@ pub(crate) use clean::clean;
 pub(crate) use list::listed_objects;
 pub(crate) use literal::{FLUX_SUBSTITUTE, has_substitution_disabled};
 pub(crate) use node_positions::EntryOrigin;
+pub(crate) use operator_secrets::is_for_operator;
 pub(crate) use placed::{
     PlacedEntry, PlacedFile, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value, read_documents,
     read_first_document, read_first_document_own_first, read_printed_documents,

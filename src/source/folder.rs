@@ -176,14 +176,15 @@ impl OpenFolder {
         fs::read_link(self.path.join(inside))
     }
 
-    /// Returns the names in a folder, in order, without those that are no UTF-8.
+    /// Returns the names in a folder, in order. One that is no UTF-8 has signs in place of its odd
+    /// bytes.
     pub(super) fn names(&self, inside: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.path.join(inside))? {
             if names.len() >= MAX_FOLDER_ENTRIES {
                 return Err(io::Error::other(format!("more than {MAX_FOLDER_ENTRIES} entries")));
             }
-            names.extend(entry?.file_name().into_string());
+            names.push(entry?.file_name().to_string_lossy().into_owned());
         }
         names.sort_unstable();
         Ok(names)

@@ -40,8 +40,8 @@ pub(super) enum EntryForm {
 }
 
 impl OpenFolder {
-    /// Lists all entries, ordered by path, but for what belongs to a repository itself. Names that
-    /// are no UTF-8 are left out: no path leads to them.
+    /// Lists all entries, ordered by path, but for what belongs to a repository itself. What has a
+    /// name that is no UTF-8 is a defect: no path leads to it.
     pub(super) fn list_everything(&self) -> Result<Vec<ListedEntry>, SourceError> {
         let mut walk = EntryWalk {
             root: self,
@@ -90,9 +90,9 @@ impl EntryWalk<'_> {
         Ok(())
     }
 
-    /// Returns the path from the root; none where it is no UTF-8.
-    fn inside(&self, path: &Path) -> Option<String> {
-        path.strip_prefix(self.root.path()).ok()?.to_str().map(str::to_owned)
+    /// Returns the path from the root, with signs in place of bytes that are no UTF-8.
+    fn inside(&self, path: &Path) -> String {
+        path.strip_prefix(self.root.path()).unwrap_or(path).to_string_lossy().into_owned()
     }
 
     /// Notes what cannot be listed; that the root itself cannot is an error. The next pass sees what
@@ -106,17 +106,22 @@ impl EntryWalk<'_> {
             return Err(folder::folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            self.unlisted.extend(self.inside(&path));
+            self.unlisted.push(self.inside(&path));
         }
         Ok(())
     }
 
     /// Returns whether a folder is to be entered.
     fn enter(&mut self, entry: &DirEntry) -> bool {
-        let Some(path) = self.inside(entry.path()).filter(|_| !is_own(entry)) else { return false };
+        if is_own(entry) {
+            return false;
+        }
+        let path = self.inside(entry.path());
         self.folders.truncate(entry.depth().saturating_sub(1));
         self.folders.push(entry.path().to_owned());
-        let reason = if entry.depth() > file_names::MAX_FOLDER_DEPTH {
+        let reason = if entry.file_name().to_str().is_none() {
+            RefusalReason::Unreadable
+        } else if entry.depth() > file_names::MAX_FOLDER_DEPTH {
             RefusalReason::TooDeep
         } else if fs::symlink_metadata(entry.path().join(".git")).is_ok() {
             RefusalReason::Submodule
@@ -128,9 +133,13 @@ impl EntryWalk<'_> {
     }
 
     fn take(&mut self, entry: &DirEntry) -> Result<(), SourceError> {
-        let Some(path) = self.inside(entry.path()).filter(|_| !is_own(entry)) else { return Ok(()) };
-        let kind = entry.file_type();
-        let form = if kind.is_symlink() {
+        if is_own(entry) {
+            return Ok(());
+        }
+        let (path, kind) = (self.inside(entry.path()), entry.file_type());
+        let form = if entry.file_name().to_str().is_none() {
+            Ok(EntryForm::Defect(RefusalReason::Unreadable))
+        } else if kind.is_symlink() {
             fs::read_link(entry.path()).map(|target| EntryForm::Link(target.into_os_string().into_vec()))
         } else if kind.is_file() {
             let metadata = entry.metadata().map_err(io::Error::from);

@@ -204,13 +204,12 @@ impl RevisionTree {
         }
     }
 
-    /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
-    /// are left out: no path leads to them.
+    /// Returns the names in a folder; none where no folder is at the path. A name that is no UTF-8
+    /// has signs in place of its odd bytes. No path leads to it, so that nothing is found there.
     pub(crate) fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
         let listing = self.reader.read_objects(|objects| self.listing(objects, folder))?;
-        Ok(listing.map(|listing| {
-            listing.names().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
-        }))
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        Ok(listing.map(|listing| listing.names().map(text).collect()))
     }
 
     /// Reads a file's bytes.

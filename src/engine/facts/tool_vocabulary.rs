@@ -84,15 +84,21 @@ const DISPLAY_ONLY: AnnotationEffect =
 const OWN_BEHAVIOUR: AnnotationEffect = AnnotationEffect::Ignored("concerns Argo CD's own objects");
 const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
 
+/// The words of Argo CD that make an object a hook, and say when that is deleted.
+pub(crate) const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
+pub(crate) const ARGO_HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
+/// The word of Argo CD that leaves a hook alone.
+pub(crate) const ARGO_HOOK_SKIP: &str = "Skip";
+
 /// All words of other tools that are known.
 pub(crate) const TOOL_WORDS: &[ToolAnnotation] = &[
     list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, NOT_UNDERSTOOD),
-    list("argocd.argoproj.io/hook", &[("Skip", LEAVE_ALONE)], AnnotationEffect::HeldBack(HOOK_REASON)),
+    list(ARGO_HOOK, &[(ARGO_HOOK_SKIP, LEAVE_ALONE)], AnnotationEffect::HeldBack(HOOK_REASON)),
     ToolAnnotation {
         spelling: ValueMatch::Number,
         ..exact_word("argocd.argoproj.io/sync-wave", &[], AnnotationEffect::Same(annotations::WAVE))
     },
-    any_value_word("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
+    any_value_word(ARGO_HOOK_DELETE_POLICY, HOOKS_ONLY),
     any_value_word("argocd.argoproj.io/compare-options", DISPLAY_ONLY),
     any_value_word("argocd.argoproj.io/ignore-healthcheck", DISPLAY_ONLY),
     any_value_word("argocd.argoproj.io/ignore-resource-updates", DISPLAY_ONLY),

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::engine;
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
-use crate::object::annotations::DEPENDS_ON;
+use crate::object::annotations::{DEPENDS_ON, WAVE};
 use crate::object::{Gvk, ObjectId, annotation_text, text_at};
 
 use super::hooks::{annotate, is_job, is_pod};
@@ -64,7 +65,8 @@ impl HookSteps {
 /// rest, and the hooks that run after.
 ///
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
-/// service account: at an upgrade it is there.
+/// service account: at an upgrade it is there. A hook that runs after and that others need is one of
+/// the rest, as a ConfigMap of their pods. helm does not wait for these pods either.
 ///
 /// # Errors
 /// Fails where that is more than may be written on them.
@@ -75,15 +77,21 @@ pub(super) fn order(
     unnamed: UnnamedNamespace,
 ) -> Result<Vec<ChartObject>, TooManyNames> {
     let names = HelmReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
-    let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
+    let (mut before, mut after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
+    let mut used = take_used(&names, &before, &mut after, &rest);
+    rest.append(&mut used);
     let needed = needed(&names, &before, &rest);
+    let is_waiting = |object: &ChartObject| {
+        let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");
+        !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id))
+    };
+    let waiting = rest.iter().filter(|object| is_waiting(object));
+    set_waves(&mut before, waiting.map(|object| engine::wave(&object.body)).min(), i32::min);
+    set_waves(&mut after, rest.iter().map(|object| engine::wave(&object.body)).max(), i32::max);
     let mut awaited = AwaitedNames { text: String::new(), left: MAX_NAME_BYTES };
     let mut all = chain(&names, before, &mut awaited)?;
-    for object in &mut rest {
-        let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");
-        if !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id)) {
-            awaited.write_on(&mut object.body)?;
-        }
+    for object in rest.iter_mut().filter(|object| is_waiting(object)) {
+        awaited.write_on(&mut object.body)?;
     }
     awaited.text.clear();
     for object in &rest {
@@ -93,6 +101,52 @@ pub(super) fn order(
     all.append(&mut rest);
     all.extend(last);
     Ok(all)
+}
+
+/// Puts the hooks of a phase into the wave of the objects around which they run: nothing may wait
+/// for a later wave. A wave of rhumb's own that is farther from these stays. One of Argo CD orders
+/// hooks among each other, as their weights do here.
+fn set_waves(steps: &mut [HookStep], of_rest: Option<i32>, farther: fn(i32, i32) -> i32) {
+    let Some(of_rest) = of_rest else { return };
+    for object in steps.iter_mut().flat_map(|step| &mut step.objects) {
+        let own = annotation_text(&object.body, WAVE).trim().parse::<i32>().ok();
+        let wave = own.map_or(of_rest, |own| farther(own, of_rest));
+        if wave != engine::wave(&object.body) {
+            annotate(&mut object.body, WAVE, &wave.to_string());
+        }
+    }
+}
+
+/// Takes the hooks that run after and that others of the release need out of their steps. Else each
+/// would wait for the other.
+fn take_used(
+    names: &HelmReleaseObjectIds<'_>,
+    before: &[HookStep],
+    after: &mut [HookStep],
+    rest: &[ChartObject],
+) -> Vec<ChartObject> {
+    let needs_of = |object: &ChartObject| {
+        let id = names.id(&object.body)?;
+        let needs = graph::references(&id, &object.body);
+        Some((id, needs))
+    };
+    let hooks: BTreeMap<ObjectId, BTreeSet<ObjectId>> =
+        after.iter().flat_map(|step| &step.objects).filter_map(needs_of).collect();
+    if hooks.is_empty() {
+        return Vec::new();
+    }
+    let users = rest.iter().chain(before.iter().flat_map(|step| &step.objects)).filter_map(needs_of);
+    let mut left: Vec<ObjectId> = users.flat_map(|(_, needs)| needs).collect();
+    let mut used = BTreeSet::new();
+    while let Some(id) = left.pop() {
+        if let Some(needs) = hooks.get(&id)
+            && used.insert(id)
+        {
+            left.extend(needs.iter().cloned());
+        }
+    }
+    let is_used = |object: &mut ChartObject| names.id(&object.body).is_some_and(|id| used.contains(&id));
+    after.iter_mut().flat_map(|step| step.objects.extract_if(.., is_used)).collect()
 }
 
 /// Makes each step wait for the objects before it.

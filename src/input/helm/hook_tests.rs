@@ -9,8 +9,9 @@ use super::hooks::{
 };
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
+use crate::engine::{self, ARGO_HOOK, ARGO_HOOK_DELETE_POLICY};
 use crate::input::origin::ObjectOrigin;
-use crate::object::annotations::{DEPENDS_ON, HOOK_RELEASE, RECREATE};
+use crate::object::annotations::{DEPENDS_ON, HOOK_RELEASE, RECREATE, WAVE};
 use crate::object::{Diagnostic, annotation_text, text_at};
 
 fn object(kind: &str, name: &str, hook: &str, weight: &str) -> ChartObject {
@@ -143,6 +144,88 @@ fn what_a_hook_needs_does_not_wait_for_it() {
         ]),
         ["migrate: ", "web: ", "login: ", "other: migrate", "rights: "]
     );
+}
+
+// A Deployment waits for its ConfigMap, which would wait for the Deployment.
+#[test]
+fn a_hook_that_runs_after_does_not_wait_for_what_needs_it() {
+    let post = "post-install,post-upgrade";
+    let mut web = object("Deployment", "web", "", "");
+    web.body["spec"] = json!({"template": {"spec": {"serviceAccountName": "account",
+        "containers": [{"envFrom": [{"configMapRef": {"name": "env"}}]}]}}});
+    let mut account = object("ServiceAccount", "account", post, "");
+    account.body["imagePullSecrets"] = json!([{"name": "pull"}]);
+    assert_eq!(
+        order(vec![
+            web,
+            account,
+            object("ConfigMap", "env", post, ""),
+            object("ConfigMap", "other", post, ""),
+            object("Secret", "pull", post, ""),
+            object("Job", "last", post, "1"),
+        ]),
+        [
+            "web: ",
+            "account: ",
+            "env: ",
+            "pull: ",
+            "other: web account env pull",
+            "last: web account env pull other",
+        ]
+    );
+}
+
+// Charts for helm and for Argo CD have the words of both.
+#[test]
+fn a_hook_of_argo_cd_too_is_one_by_the_words_of_helm() {
+    let release = |argo: &str| {
+        let mut job = object("Job", "migrate", "pre-install,pre-upgrade", "");
+        annotate(&mut job.body, ARGO_HOOK, argo);
+        annotate(&mut job.body, ARGO_HOOK_DELETE_POLICY, "HookSucceeded");
+        vec![object("Deployment", "web", "", ""), job]
+    };
+    for argo in ["PreSync", "PostSync,SyncFail"] {
+        assert_eq!(order(release(argo)), ["migrate: ", "web: migrate"], "{argo}");
+        let job = &translated(release(argo)).unwrap()[0].body;
+        let words = [HOOK_ANNOTATION, ARGO_HOOK, ARGO_HOOK_DELETE_POLICY];
+        assert_eq!(words.map(|word| annotation_text(job, word)), [""; 3], "{argo}");
+    }
+    // One that both leave alone holds nothing up.
+    assert_eq!(order(release("Skip")), ["web: ", "migrate: "]);
+    let skipped = &translated(release("Skip")).unwrap()[1].body;
+    let words = [HOOK_ANNOTATION, ARGO_HOOK];
+    assert_eq!(words.map(|word| annotation_text(skipped, word)), ["", "Skip"]);
+}
+
+#[test]
+fn nothing_waits_for_a_hook_of_a_later_wave_and_no_hook_for_a_later_wave() {
+    const ARGO_WAVE: &str = "argocd.argoproj.io/sync-wave";
+    #[track_caller]
+    fn check(hook: &str, rest: &[&str], own: Option<(&str, &str)>, expected: i32) {
+        let mut job = object("Job", "job", hook, "");
+        if let Some((word, wave)) = own {
+            annotate(&mut job.body, word, wave);
+        }
+        let others = rest.iter().enumerate().map(|(number, wave)| {
+            let mut map = object("ConfigMap", &format!("map-{number}"), "", "");
+            annotate(&mut map.body, ARGO_WAVE, wave);
+            map
+        });
+        let objects = translated(others.chain([job]).collect()).unwrap();
+        let job = objects.iter().find(|object| text_at(&object.body, &["kind"]) == "Job").unwrap();
+        assert_eq!(engine::wave(&job.body), expected, "{hook} {rest:?} {own:?}");
+    }
+    check("pre-install", &["-1", "2"], None, -1);
+    check("post-install", &["-1", "2"], None, 2);
+    check("pre-install", &["3", "4"], None, 3);
+    check("post-install", &["-2"], None, -2);
+    check("pre-install", &["0"], Some((ARGO_WAVE, "5")), 0);
+    check("post-install", &["0"], Some((ARGO_WAVE, "-5")), 0);
+    // A wave of rhumb's own counts as far as the order allows it.
+    check("pre-install", &["0"], Some((WAVE, "-3")), -3);
+    check("pre-install", &["0"], Some((WAVE, "3")), 0);
+    check("post-install", &["0"], Some((WAVE, "3")), 3);
+    check("pre-install", &[], Some((WAVE, "3")), 3);
 }
 
 #[test]

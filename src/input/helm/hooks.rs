@@ -14,6 +14,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::{ARGO_HOOK, ARGO_HOOK_DELETE_POLICY, ARGO_HOOK_SKIP};
 use crate::manifest;
 use crate::object::annotations::{HOOK_RELEASE, RECREATE};
 use crate::object::{ContentHash, Diagnostic, ManifestOrigin, annotation_text, text_at, value_at};
@@ -30,6 +31,9 @@ use super::output::ChartObject;
 pub(super) const HOOK_WEIGHT_ANNOTATION: &str = "helm.sh/hook-weight";
 const HOOK_ANNOTATIONS: [&str; 4] =
     [HOOK_ANNOTATION, HOOK_WEIGHT_ANNOTATION, "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"];
+
+/// The words of Argo CD for the same. Charts for both tools have both, and helm's decide here.
+const ARGO_HOOK_WORDS: [&str; 2] = [ARGO_HOOK, ARGO_HOOK_DELETE_POLICY];
 
 /// By this annotation an object is created where it is missing, and then left alone.
 pub(super) const LEFT_ALONE_ANNOTATION: (&str, &str) = ("client.lifecycle.config.k8s.io/mutation", "ignore");
@@ -54,9 +58,14 @@ pub(super) fn take_hook_of_definition(object: &mut ChartObject) -> bool {
     is_hook
 }
 
+/// Returns whether an object asks Argo CD to leave it alone. So does rhumb.
+fn is_skipped(body: &Value) -> bool {
+    annotation_text(body, ARGO_HOOK).split(',').any(|part| part.trim() == ARGO_HOOK_SKIP)
+}
+
 /// Makes objects among others of the hooks of a release, which are in the order in which helm
-/// prints them. A hook without a name gets one that follows from that of the release. Returns also
-/// what a person should know of them.
+/// prints them. A hook without a name gets one that follows from that of the release. One that is
+/// skipped holds nothing up. Returns also what a person should know of them.
 ///
 /// # Errors
 /// Fails where the objects would wait for each other in more names than may be written on them.
@@ -67,7 +76,7 @@ pub(crate) fn translate(
     unnamed: UnnamedNamespace,
 ) -> Result<(Vec<ChartObject>, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut notices = Vec::new();
-    let (mut rest, mut hooks) = (Vec::new(), Vec::new());
+    let (mut rest, mut hooks, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for mut object in objects {
         let Some(events) = HookEvents::of(&object.body) else {
             if !annotation_text(&object.body, HOOK_ANNOTATION).is_empty() {
@@ -77,6 +86,10 @@ pub(crate) fn translate(
             continue;
         };
         match events.phase() {
+            Some(_) if is_skipped(&object.body) => {
+                take_words(&mut object.body);
+                skipped.push(object);
+            }
             Some(phase) => {
                 notices.extend(events.notice().map(|text| notice(&object, "hook-order", text)));
                 hooks.push((phase, weight(&object.body), events, object));
@@ -84,7 +97,10 @@ pub(crate) fn translate(
             None => notices.push(notice(&object, HOOK_NOT_RUN, never_run(&events))),
         }
     }
-    let Some((_, _, _, first)) = hooks.first() else { return Ok((rest, notices)) };
+    let Some((_, _, _, first)) = hooks.first() else {
+        rest.append(&mut skipped);
+        return Ok((rest, notices));
+    };
     let origin = origin_of(first);
 
     let release = release_hash(rest.iter().chain(hooks.iter().map(|(_, _, _, object)| object)));
@@ -95,7 +111,6 @@ pub(crate) fn translate(
     for (phase, weight, events, mut object) in hooks {
         let content = hashed_content(&object);
         names.name(&mut object.body, &content);
-        take_words(&mut object.body);
         if is_pod(&object.body) {
             notices.push(notice(
                 &object,
@@ -103,24 +118,33 @@ pub(crate) fn translate(
                 "it is a Pod, which runs once: a Job runs for each release",
             ));
         }
-        if is_job(&object.body) {
-            keep_ended(&mut object.body);
-        }
-        if events.is_only_installation() {
-            annotate(&mut object.body, LEFT_ALONE_ANNOTATION.0, LEFT_ALONE_ANNOTATION.1);
-        } else if is_job(&object.body) {
-            run_for_each_release(&mut object.body, release);
-        }
+        make_ordinary(&mut object.body, &events, release);
         steps.add(phase, weight, object);
     }
-    let ordered = order(rest, steps, namespace, unnamed).map_err(|TooManyNames| {
+    let mut ordered = order(rest, steps, namespace, unnamed).map_err(|TooManyNames| {
         let message = format!(
             "the hooks of this chart make its objects wait for each other in more than {MAX_NAME_BYTES} bytes of names"
         );
         let hint = "each object waits for all hooks before it: use fewer hooks, or make several charts of it";
         vec![Diagnostic::error(origin, "too-large", message).hint(hint)]
     })?;
+    ordered.append(&mut skipped);
     Ok((ordered, notices))
+}
+
+/// Makes a hook an object as any other: a Job runs again for each release, and what only an
+/// installation makes is left alone.
+fn make_ordinary(body: &mut Value, events: &HookEvents, release: ContentHash) {
+    take_words(body);
+    take_annotations(body, &ARGO_HOOK_WORDS);
+    if is_job(body) {
+        keep_ended(body);
+    }
+    if events.is_only_installation() {
+        annotate(body, LEFT_ALONE_ANNOTATION.0, LEFT_ALONE_ANNOTATION.1);
+    } else if is_job(body) {
+        run_for_each_release(body, release);
+    }
 }
 
 /// Returns the objects of a document that helm printed. Items of a list are hooks where the list is
@@ -175,9 +199,14 @@ pub(super) fn is_pod(body: &Value) -> bool {
 
 /// Takes helm's words for hooks off an object.
 fn take_words(body: &mut Value) {
+    take_annotations(body, &HOOK_ANNOTATIONS);
+}
+
+/// Takes annotations off an object.
+fn take_annotations(body: &mut Value, keys: &[&str]) {
     let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
-    annotations.retain(|key, _| !HOOK_ANNOTATIONS.contains(&key.as_str()));
+    annotations.retain(|key, _| !keys.contains(&key.as_str()));
     if annotations.is_empty() {
         metadata.remove("annotations");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::input::kustomize::{Closure, ClosureFile, printable};
 use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
-use crate::source::{SourceError, TreeEntry, TreeFile};
+use crate::source::{FileDefect, SourceError, TreeEntry, TreeFile};
 
 use super::archive::ARCHIVE_SUFFIX;
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
@@ -254,7 +254,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
         };
         let is_ignored = |form| !is_packed && self.rules.is_ignored(&path, form);
         match self.tree.entry(&at)? {
-            None => {}
+            None if is_ignored(PathForm::File) || is_ignored(PathForm::Folder) => {}
+            // It has a name that no path leads to. helm would read it, or it is gone by now.
+            None => self.found.refuse(refusal::defect(&at, FileDefect::Unreadable)),
             Some(_) if archive.as_ref().is_some_and(|one| self.rules.is_ignored(one, PathForm::File)) => {}
             Some(TreeEntry::Folder) if is_ignored(PathForm::Folder) => {}
             Some(TreeEntry::Folder) => {

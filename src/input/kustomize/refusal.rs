@@ -61,7 +61,12 @@ pub(super) fn unsupported(
         UnsupportedFeature::Plugin(name) => {
             let message =
                 format!("this plugin is a program of its own, which is not run: {}", printable(name));
-            let hint = "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)";
+            // What such a one generates is in the open, and must not be committed.
+            let hint = if name.to_ascii_lowercase().contains("sops") {
+                "rhumb opens what SOPS encrypted for age: name encrypted Secrets under `resources`, and other encrypted files under a `secretGenerator`"
+            } else {
+                "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)"
+            };
             error_at(file, position, "kustomize-plugin", message, hint)
         }
     }

@@ -287,6 +287,22 @@ fn programs_are_refused_by_name() {
 }
 
 #[test]
+fn instead_of_a_program_that_opens_secrets_rhumb_opens_them() {
+    #[track_caller]
+    fn check(plugin: &str, expected: &str) {
+        let tree = MemoryTree::new()
+            .file("kustomization.yaml", "generators: [plugin.yaml]\n")
+            .file("plugin.yaml", format!("{plugin}\nmetadata: {{name: a}}\nfiles: [secret.enc.yaml]\n"));
+        let closure = traced(&tree, "");
+        let [found] = &closure.diagnostics[..] else { panic!("{:?}", closure.diagnostics) };
+        assert!(found.hint.as_ref().is_some_and(|hint| hint.contains(expected)), "{found:?}");
+    }
+    check("apiVersion: viaduct.ai/v1\nkind: ksops", "encrypted Secrets under `resources`");
+    check("apiVersion: goabout.com/v1beta1\nkind: SopsSecretGenerator", "under a `secretGenerator`");
+    check("apiVersion: example.com/v1\nkind: Exec", "commit what it generates");
+}
+
+#[test]
 fn a_folder_needs_one_kustomization_of_the_right_kind() {
     let tree = MemoryTree::new()
         .file("none/x.yaml", "")

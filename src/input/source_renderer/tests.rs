@@ -1,6 +1,8 @@
 //! Roots that cannot be rendered.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
@@ -531,6 +533,15 @@ fn a_chart_of_a_followed_folder_is_not_rendered_without_what_cannot_be_read() {
     check(&link(B, "no.yaml"), "missing-file");
     check(&large(B), "too-large");
     check(&pipe(B), "not-a-file");
+    let nameless = |root: &Path| {
+        fs::write(root.join("web/templates").join(OsStr::from_bytes(b"b\xff.yaml")), "b").unwrap();
+    };
+    check_followed(&files, &nameless, &["no web/Chart.yaml", "unreadable web/templates/b\u{fffd}.yaml"]);
+    let ignored = |root: &Path| {
+        nameless(root);
+        fs::write(root.join("web/.helmignore"), "b*.yaml\n").unwrap();
+    };
+    check_followed(&files, &ignored, is_rendered);
 }
 
 #[test]

@@ -332,6 +332,19 @@ fn objects_of_like_kinds_are_none_of_these() {
         T a
         ",
     );
+    // An operator opens it in the cluster.
+    check(
+        r#"
+        apiVersion: isindir.github.com/v1alpha3
+        kind: SopsSecret
+        metadata: {name: a}
+        spec: {secretTemplates: [{name: b, stringData: {p: "ENC[AES256_GCM,data:x]"}}]}
+        sops: {mac: x}
+        "#,
+        "
+        SopsSecret a
+        ",
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Every file of a revision, from git and from disk.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::fixture::{TestRepository, put, write_commit, write_tree};
@@ -82,6 +84,20 @@ fn every_file_can_be_looked_at_whatever_its_name() {
     names(Some(&["base", "prod"]), "clusters");
     names(None, "clusters/base");
     names(None, "run.sh");
+}
+
+// Whoever takes all that is in a folder must not take it for complete without such a file.
+#[test]
+fn a_name_that_is_no_text_is_listed_and_nothing_is_found_there() {
+    let repo = TestRepository::new();
+    put(repo.path(), &[("web/a.yaml", "a")]);
+    fs::write(repo.path().join("web").join(OsStr::from_bytes(b"b\xff.yaml")), "b").unwrap();
+    let head = repo.commit(&[]);
+    let (git, disk) = (tree(&repo, &head), DiskTree::open(repo.path()).unwrap());
+    let expected = Some(vec!["a.yaml".to_owned(), "b\u{fffd}.yaml".to_owned()]);
+    assert_eq!((git.names("web").unwrap(), disk.names("web").unwrap()), (expected.clone(), expected));
+    let path = "web/b\u{fffd}.yaml";
+    assert_eq!((git.entry(path).unwrap(), disk.entry(path).unwrap()), (None, None));
 }
 
 #[test]
