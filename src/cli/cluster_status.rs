@@ -19,10 +19,10 @@ use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
-use crate::daemon::{self, PendingPrune, UnreadableRecords};
+use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode, Rejection,
-    RejectionAction, RolloutLedger, RolloutOverlayState, WatchFault, WorkloadPhase,
+    LiveObject, ObjectOwner, PauseIntent, PauseSubject, PendingPrune, QueuedObject, Reason, ReasonCode,
+    Rejection, RejectionAction, RolloutLedger, RolloutOverlayState, WatchFault, WorkloadPhase,
 };
 use crate::object::ObjectId;
 use crate::report::{

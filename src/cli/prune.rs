@@ -10,8 +10,8 @@ use super::overview::clean_text;
 use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
-use crate::daemon::{self, PendingPrune};
-use crate::engine::{MAX_CONFIRMED_PER_ORDER, confirmation_text};
+use crate::daemon;
+use crate::engine::{MAX_CONFIRMED_PER_ORDER, PendingPrune, confirmation_text};
 use crate::object::{ErrorClass, ObjectId, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
 

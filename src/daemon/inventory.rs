@@ -7,10 +7,10 @@ mod rewrites;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-pub(super) use finished_jobs::{FINISHED_JOBS_KEY, parse_finished_job};
-use finished_jobs::{ended_jobs, finished_text, parse_finished};
+pub(super) use finished_jobs::FINISHED_JOBS_KEY;
+use finished_jobs::ended_jobs;
+pub(super) use kept::KEPT_KEY;
 pub(crate) use kept::kept_objects;
-pub(super) use kept::{KEPT_KEY, kept_text};
 use rewrites::InventoryRewrites;
 
 use super::accepted_revision::{accepted_revision, is_recorded};
@@ -18,11 +18,12 @@ use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
-    Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, UnlistedReason, UnwatchedNamespaces, View,
-    parse_rejections, rejections_seal_status, rejections_text,
+    Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PendingPrune,
+    PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, UnlistedReason,
+    UnwatchedNamespaces, View, finished_jobs_text, kept_text, parse_finished_jobs, parse_rejections,
+    rejections_seal_status, rejections_text,
 };
-use crate::object::{GroupKind, ObjectId, Revision, annotations};
+use crate::object::{GroupKind, Revision, annotations};
 use crate::report::StatusSummary;
 use crate::source::VerificationRecord;
 
@@ -35,7 +36,7 @@ const LOCATION_SEPARATOR: &str = " and ";
 /// The maximum number of locations that are named.
 const MAX_LOCATIONS: usize = 8;
 
-/// Data key with the pending deletions: one line an object.
+/// Data key with the pending deletions: one line of JSON an object.
 pub(super) const PENDING_PRUNES_KEY: &str = "pending-prunes";
 
 /// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
@@ -60,54 +61,6 @@ const MAX_PENDING_BYTES: usize = 300_000;
 /// A longer text of acknowledgements is written anew: an older version took over whatever was
 /// written on objects, until nothing else had room any more.
 const MAX_ACKNOWLEDGED_BYTES: usize = 200 << 10;
-
-/// One deletion that waits for a person's confirmation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PendingPrune {
-    /// The incarnation that is to go.
-    pub uid: Uid,
-    /// The object.
-    pub id: ObjectId,
-    /// The reason for which a person has to confirm.
-    pub reason: String,
-}
-
-/// Writes one line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has
-/// nothing before `/`. Characters that would end a name are percent-encoded; no name in Kubernetes
-/// has a `%`.
-impl std::fmt::Display for PendingPrune {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} {}", self.uid, object_words(&self.id), self.reason)
-    }
-}
-
-/// Returns an object as two words of a line: `ConfigMap shop/env`.
-fn object_words(id: &ObjectId) -> String {
-    let name =
-        LINE_ESCAPES.iter().fold(id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
-    format!("{} {}/{name}", id.group_kind(), id.namespace().unwrap_or_default())
-}
-
-/// Reads the two words of an object.
-fn parse_object(kind: &str, name: &str) -> Option<ObjectId> {
-    let (namespace, name) = name.split_once('/')?;
-    let namespace = (!namespace.is_empty()).then_some(namespace);
-    let name = LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
-    Some(ObjectId::new(&GroupKind::parse(kind), namespace, &name))
-}
-
-/// The characters that would end a name or its line, and their encodings. Names of RBAC objects may
-/// hold all of them.
-const LINE_ESCAPES: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
-
-impl PendingPrune {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.splitn(4, ' ');
-        let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let id = parse_object(kind, name)?;
-        Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
-    }
-}
 
 /// Returns the pending deletions, as the inventory records them.
 pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
@@ -204,7 +157,7 @@ fn list_pending(engine: View<'_>, source: SourceId, max_bytes: usize) -> [(&'sta
 fn list_within(waiting: impl Iterator<Item = PendingPrune>, max_bytes: usize) -> (String, usize) {
     let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
     for pending in waiting {
-        let line = format!("{pending}\n");
+        let line = pending.line() + "\n";
         if left == 0 && listed < MAX_LISTED_PENDING && list.len() + line.len() <= max_bytes {
             list.push_str(&line);
             listed += 1;
@@ -236,7 +189,7 @@ pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, job)| engine.is_target_hash(id, job.content)).peekable();
     if ended.peek().is_some() {
-        let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
+        let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished_jobs(text)).unwrap_or_default();
         if ended.any(|(id, job)| recorded.get(id) != Some(job)) {
             return false;
         }
@@ -275,7 +228,11 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
         accepted: accepted_revision(inventory),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         kept: kept_objects(inventory),
-        finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
+        finished: inventory
+            .data
+            .get(FINISHED_JOBS_KEY)
+            .map(|text| parse_finished_jobs(text))
+            .unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
             .map(Rejection::quarantine_if_unreadable)
@@ -376,7 +333,7 @@ pub(super) fn wanted_inventory(
         inventory.data.insert(ACKNOWLEDGED_KEY.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let jobs = state.inventory.as_ref().unwrap_or(&recorded);
-    let ended = finished_text(&ended_jobs(engine, source, &jobs.finished))
+    let ended = finished_jobs_text(&ended_jobs(engine, source, &jobs.finished))
         + &unreadable_records::kept_finished_jobs(known);
     replace(&mut inventory, KEPT_KEY, kept_text(&engine.kept_objects(source)));
     replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));

@@ -64,8 +64,8 @@ pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_man
 pub(crate) use handover::OtherRequests;
 pub(crate) use host_marks::process_mark;
 pub(crate) use inventory::{
-    PendingPrune, acknowledgements, is_made_from, kept_objects, location, pending_prunes, rejections,
-    unlisted_prune_count, unlisted_reason_of,
+    acknowledgements, is_made_from, kept_objects, location, pending_prunes, rejections, unlisted_prune_count,
+    unlisted_reason_of,
 };
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};

@@ -7,11 +7,11 @@ use super::accepted_revision::ACCEPTED_KEY;
 use super::handover;
 use super::inventory::{
     ACKNOWLEDGED_KEY, CONFIRMED_PRUNES_KEY, FINISHED_JOBS_KEY, KEPT_KEY, PENDING_PRUNES_KEY,
-    PRUNE_CLOSED_KEY, REJECTED_KEY, UNLISTED_PENDING_KEY, kept_objects, parse_finished_job,
+    PRUNE_CLOSED_KEY, REJECTED_KEY, UNLISTED_PENDING_KEY, kept_objects,
 };
 use super::reconciler::opt_out_events::REPORTED_OPT_OUTS_KEY;
 use crate::cluster::InventoryObject;
-use crate::engine::{SourceStatement, is_readable_rejection};
+use crate::engine::{SourceStatement, is_readable_rejection, parse_finished_job};
 use crate::object::{count_text, truncate};
 use crate::report::{AUTHOR_KEY, STATUS_KEYS};
 

@@ -229,7 +229,8 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     // Once its inventory is tidy, so that nothing of what it made is claimed any more.
     let open = || {
         let inventory = site.inventory()?;
-        let is_tidy = inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
+        let is_tidy =
+            inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\"requests\":[]"));
         let findings = inventory["data"]["not-as-wanted"].to_string();
         (is_tidy && findings.contains("Deployment")).then_some(findings)
     };

@@ -9,7 +9,7 @@ use crate::engine::{
     AdoptPolicy, ContentRef, Engine, HashKey, Input, ReadState, RejectionAction, ReleaseUnit,
     RepositoryIdentity, RollbackTarget, RolloutLedger, UnitMember,
 };
-use crate::object::ContentHash;
+use crate::object::{ContentHash, ObjectId};
 
 /// Returns an inventory that says, as an older version wrote it, that a content of an object was
 /// rejected, and which one was good before.

@@ -1,7 +1,8 @@
 use std::time::Instant;
 
 use super::*;
-use crate::engine::{Engine, Input};
+use crate::engine::{Engine, Input, MAX_FINISHED_BYTES};
+use crate::object::ObjectId;
 
 #[test]
 fn a_place_is_found_among_others_as_a_whole() {
@@ -55,7 +56,7 @@ fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted(
         assert_eq!((list.lines().count(), left), (listed, count - listed), "{count} in {room}");
         assert!(list.len() <= room);
     };
-    let line = pending(0).to_string().len() + 1;
+    let line = pending(0).line().len() + 1;
     check(3, MAX_PENDING_BYTES, 3);
     check(5000, MAX_PENDING_BYTES, MAX_LISTED_PENDING);
     check(5000, line * 7 + line / 2, 7);
@@ -74,7 +75,7 @@ fn no_name_is_read_as_another_or_as_two() {
             id: ObjectId::new(&kind, None, name),
             reason: "it is asked for by name".to_owned(),
         };
-        let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{pending}\n{pending}\n"))].into();
+        let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{0}\n{0}\n", pending.line()))].into();
         let inventory = InventoryObject { data, ..InventoryObject::default() };
         assert_eq!(pending_prunes(&inventory), [pending.clone(), pending], "{name:?}");
     }
@@ -142,8 +143,10 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
 
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_while() {
-    let text =
-        parse_finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
+    let text = parse_finished_jobs(&format!(
+        "Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n",
+        "0".repeat(32)
+    ));
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
@@ -327,7 +330,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
 // A file that was not read may want it still, and then it would run again.
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_while() {
-    let text = parse_finished(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));
+    let text = parse_finished_jobs(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));
     let kept = |incomplete: Option<&str>| {
         let mut engine = watching(None, None);
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
@@ -437,12 +440,16 @@ fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_l
 
 #[test]
 fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
-    let line = format!("Job.batch shop/nightly-job0000 {}\n", "0".repeat(32));
-    let most = finished_jobs::MAX_FINISHED_BYTES / line.len();
-    assert_eq!(most * line.len(), finished_jobs::MAX_FINISHED_BYTES, "the last one has just enough");
+    let hash = "0".repeat(32);
+    let line = |number: usize| {
+        let object = format!("Job.batch/shop/nightly-report-of-job-{number:04}");
+        format!("{{\"object\":\"{object}\",\"content\":\"{hash}\"}}\n")
+    };
+    let most = MAX_FINISHED_BYTES / line(0).len();
+    assert_eq!(most * line(0).len(), MAX_FINISHED_BYTES, "the last one has just enough");
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
-        let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
-        let written = finished_text(&parse_finished(&text));
+        let text: String = (0..count).map(line).collect();
+        let written = finished_jobs_text(&parse_finished_jobs(&text));
         assert_eq!(written.lines().count(), expected);
         assert!(text.starts_with(&written));
     }

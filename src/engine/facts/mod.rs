@@ -9,6 +9,7 @@ pub(super) mod authors;
 pub(super) mod desired;
 pub(super) mod effective_content;
 pub(super) mod entry;
+pub(super) mod finished_jobs_text;
 pub(super) mod generated_mark;
 pub(super) mod hash_seal;
 pub(super) mod ignore_fields;
