@@ -56,13 +56,13 @@ fn check(bytes: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(bytes);
     let inventory = inventory_of(&text);
     let read = read(Some(&inventory), "git+https://x/y", &HashCiphers::default());
-    let pending = pending_prunes(&inventory);
+    let pending = inventory.pending_prunes();
     for prune in &pending {
         let line = prune.line();
         assert_eq!(line.lines().count(), 1, "{line:?}");
         assert_eq!(PendingPrune::parse(&line).as_ref(), Some(prune), "{line:?}");
     }
-    let kept = kept_text(&read.kept).map(|text| kept_objects(&inventory_of(&text)));
+    let kept = kept_text(&read.kept).map(|text| inventory_of(&text).kept_objects());
     assert_eq!(kept.unwrap_or_default(), read.kept, "{:?}", kept_text(&read.kept));
     assert_eq!(parse_finished_jobs(&finished_jobs_text(&read.finished)), read.finished);
     let unreadable = UnreadableRecords::find(&inventory, "rhumb", "shop").into_texts();
@@ -80,7 +80,7 @@ fn check(bytes: &[u8]) -> u64 {
         read.finished.len(),
         read.confirmed.len(),
         read.acknowledged.len(),
-        (unreadable.len(), unlisted_prune_count(&inventory) > 0, read.paused.is_some()),
+        (unreadable.len(), inventory.unlisted_prune_count() > 0, read.paused.is_some()),
     ))
 }
 

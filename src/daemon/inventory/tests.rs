@@ -5,23 +5,6 @@ use crate::engine::{Engine, Input, MAX_FINISHED_BYTES};
 use crate::object::ObjectId;
 
 #[test]
-fn a_place_is_found_among_others_as_a_whole() {
-    let check = |location: &str, made_from: &str, expected: bool| {
-        assert_eq!(is_among(location, made_from), expected, "{location} among {made_from}");
-    };
-    check("/srv/a", "/srv/a", true);
-    check("/srv/a", "/srv/a and /srv/b", true);
-    check("/srv/b", "/srv/a and /srv/b", true);
-    check("/srv/b", "/srv/a and /srv/b and /srv/c", true);
-    check("/srv", "/srv/a and /srv/b", false);
-    check("/srv/a", "/srv/ab and /srv/b", false);
-    check("b", "a/b and c", false);
-    // A folder of an odd name.
-    check("this and that", "/srv/a and this and that", true);
-    check("/srv/a", "this and that", false);
-}
-
-#[test]
 fn so_many_places_are_named_the_first_and_the_last_ones() {
     let all = (0..20).map(|number| format!("/srv/{number}"));
     let made_from = all.reduce(|made_from, location| join_locations(&location, &made_from)).unwrap();
@@ -36,7 +19,7 @@ fn what_an_older_version_took_over_from_objects_is_cut() {
     let inventory =
         InventoryObject { data: [(ACKNOWLEDGED_KEY.to_owned(), text)].into(), ..InventoryObject::default() };
     assert!(is_overlong(Some(&inventory)));
-    let all = acknowledgements(&inventory);
+    let all = inventory.acknowledgements();
     let text = Acknowledgement::text(&all);
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
@@ -77,7 +60,7 @@ fn no_name_is_read_as_another_or_as_two() {
         };
         let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{0}\n{0}\n", pending.line()))].into();
         let inventory = InventoryObject { data, ..InventoryObject::default() };
-        assert_eq!(pending_prunes(&inventory), [pending.clone(), pending], "{name:?}");
+        assert_eq!(inventory.pending_prunes(), [pending.clone(), pending], "{name:?}");
     }
 }
 
@@ -394,7 +377,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let (mut engine, other) = having_one_too_many();
     let listed = |engine: &Engine| {
         let inventory = to_write(engine);
-        let ids = pending_prunes(&inventory).into_iter().map(|pending| pending.id);
+        let ids = inventory.pending_prunes().into_iter().map(|pending| pending.id);
         let keys = [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY].map(|key| inventory.data.contains_key(key));
         (ids.collect::<Vec<_>>(), keys)
     };
@@ -425,17 +408,6 @@ fn an_inventory_is_not_current_that_says_more_than_is_so() {
     }
     check(ACKNOWLEDGED_KEY, "x".repeat(MAX_ACKNOWLEDGED_BYTES), true);
     check(ACKNOWLEDGED_KEY, "x".repeat(MAX_ACKNOWLEDGED_BYTES + 1), false);
-}
-
-#[test]
-fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_list() {
-    let mut inventory = InventoryObject::default();
-    assert_eq!((is_made_from(&inventory, "/srv/a"), unlisted_prune_count(&inventory)), (None, 0));
-    inventory.annotations.insert(annotations::SOURCE.to_owned(), "/srv/a and /srv/b".to_owned());
-    inventory.data.insert(UNLISTED_PENDING_KEY.to_owned(), "7".to_owned());
-    assert_eq!(location(&inventory), Some("/srv/a and /srv/b"));
-    assert_eq!(["/srv/b", "/srv/c"].map(|here| is_made_from(&inventory, here)), [Some(true), Some(false)]);
-    assert_eq!(unlisted_prune_count(&inventory), 7);
 }
 
 #[test]
@@ -530,7 +502,7 @@ fn an_inventory_is_not_current_that_lacks_what_came_of_an_order() {
     engine.handle_now(Input::Ordered { source: SourceId::new(0), orders: vec![order] });
     engine.poll_orders(OrderReach::Confirmations);
     assert!(!is_current(engine.view(), SourceId::new(0), Some(&before)));
-    let tokens = acknowledgements(&to_write(&engine)).into_iter().map(|one| one.token.to_string());
+    let tokens = to_write(&engine).acknowledgements().into_iter().map(|one| one.token.to_string());
     assert_eq!(tokens.collect::<Vec<_>>(), ["1-a"]);
 }
 
