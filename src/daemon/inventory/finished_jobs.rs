@@ -32,10 +32,10 @@ pub(super) fn ended_jobs(
         let Some(entry) = engine.entry(id) else { continue };
         let Some((_, desired)) = entry.target_content() else { continue };
         if desired.traits.lifetime == ObjectLifetime::AfterFinish
-            && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.has_hash(**hash))
+            && let Some(hash) = entry.rare.ended.filter(|hash| desired.has_hash(*hash))
         {
             let has_failed = known.get(id).is_some_and(|job| job.has_failed);
-            ended.insert(id.clone(), FinishedJob { content: *hash, has_failed });
+            ended.insert(id.clone(), FinishedJob { content: hash, has_failed });
         }
     }
     ended
