@@ -54,16 +54,19 @@ struct OpenQuestions {
     comparisons: Vec<ComparisonRequest>,
 }
 
-/// Returns what one pass over a source would do. Writes nothing to the cluster.
+/// Returns what one pass over a source would do. Writes nothing to the cluster. Its files are read
+/// while the server says which kinds it has.
 ///
-/// Fails when the API server cannot be asked at all.
-pub(crate) async fn preview(
+/// Fails where the source is not ready, and when the API server cannot be asked at all.
+pub(crate) async fn preview<E: From<PreviewError>>(
     cluster: &Cluster,
     namespace: &str,
-    setup: SourceSetup,
+    setup: impl Future<Output = Result<SourceSetup, E>>,
     progress: &PreviewProgress,
-) -> Result<Plan, PreviewError> {
-    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, progress)).await?;
+) -> Result<Plan, E> {
+    let (setup, kinds) = tokio::join!(setup, cluster.discover());
+    let (setup, kinds) = (setup?, kinds.map_err(PreviewError::Cluster)?);
+    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, progress)).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -78,8 +81,8 @@ pub(crate) async fn preview_of(
     setup: SourceSetup,
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
-    let (preview, mut decisions) =
-        Box::pin(decide_all(cluster, namespace, setup, &PreviewProgress::default())).await?;
+    let (kinds, progress) = (cluster.discover().await?, PreviewProgress::default());
+    let (preview, mut decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, &progress)).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }
@@ -129,9 +132,10 @@ async fn decide_all(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
+    kinds: KindTable,
     progress: &PreviewProgress,
 ) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?, progress);
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, kinds, progress);
     let source = Box::pin(preview.add(setup)).await?;
     let decisions = Box::pin(preview.decide_all(source)).await?;
     Ok((preview, decisions))
