@@ -162,7 +162,7 @@ struct PreviewRun {
     source: SourceId,
     /// The number of sources that are read.
     source_count: usize,
-    /// What was read of the cluster while the files of the only source were read.
+    /// The lists that were made while the files of the only source were read.
     early_lists: EarlyLists,
     engine: Engine,
     contents: ContentStore,

@@ -1,4 +1,4 @@
-//! What a preview reads of the cluster while the files of its source are read: the inventory, and
+//! The reads of a preview that are made while the files of its source are read: the inventory, and
 //! the members of the kinds that it names.
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,7 +17,7 @@ use crate::object::{Gvk, ObjectId};
 /// The inventory as it was read; none where it does not exist.
 pub(super) struct EarlyInventory(pub(super) Option<InventoryObject>);
 
-/// What was read early.
+/// The results of the early reads.
 #[derive(Default)]
 pub(super) struct EarlyLists {
     /// None where it was not read.
@@ -37,7 +37,7 @@ impl EarlyLists {
     }
 }
 
-/// What is to be read early.
+/// The early reads of one source.
 pub(super) struct EarlyListing {
     pub(super) cluster: Cluster,
     /// The cluster as whom the source acts.
@@ -53,8 +53,8 @@ pub(super) struct EarlyListing {
 }
 
 impl EarlyListing {
-    /// Reads the inventory, and lists the members of its kinds. What cannot be read is left out: it
-    /// is read once more later, which says why.
+    /// Reads the inventory, and lists the members of its kinds. A read that fails is left out: it is
+    /// made once more later, which says why.
     ///
     /// # Errors
     /// Fails where the server cannot be reached.

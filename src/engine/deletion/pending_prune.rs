@@ -94,7 +94,7 @@ mod tests {
         let pending = PendingPrune { uid: Uid("5a1c".into()), id, reason: "it is named".into() };
         let line = r#"{"uid":"5a1c","object":"ConfigMap/shop/env","reason":"it is named"}"#;
         assert_eq!(pending.line(), line);
-        // What a later version adds is passed over.
+        // A key that a later version adds is passed over.
         let longer = line.replace('}', r#","more":1}"#);
         assert_eq!(PendingPrune::parse(&longer), Some(pending));
     }

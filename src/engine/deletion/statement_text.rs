@@ -20,8 +20,8 @@ const MAX_STATEMENT_BYTES: usize = 256 << 10;
 /// Stands for more objects than are named.
 const ANY_OBJECT_WORD: &str = "*";
 
-/// The form of a [`SourceStatement`] in JSON. What a later version adds may matter, so it is not
-/// passed over.
+/// The form of a [`SourceStatement`] in JSON. A key that a later version adds may matter, so it is
+/// not passed over.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StatementText<'a> {
