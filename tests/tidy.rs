@@ -25,6 +25,12 @@ const CORE: [&str; 8] = ["object", "manifest", "fields", "health", "change", "gr
 /// The modules that do not use one above them, each with that one.
 const INDEPENDENT: [(&str, &str); 1] = [("report", "cluster")];
 
+/// The folders of the engine: each is to use those before it.
+const ENGINE_FOLDERS: [&str; 6] = ["facts", "decide", "deletion", "rollout", "restart", "orders"];
+
+/// The uses that run the other way. Whoever takes one away makes the number smaller.
+const MOST_BACK_USES: usize = 68;
+
 /// The paths that the core must not use; each counts with everything below it.
 const IMPURE: [&str; 22] = [
     "tokio",
@@ -189,6 +195,37 @@ fn independent_modules_do_not_use_each_other() {
     let names = INDEPENDENT.iter().flat_map(|(own, other)| [*own, *other]);
     let unknown = names.filter(|name| !order.iter().any(|known| known == name));
     none("src/lib.rs has no such module", unknown.map(str::to_owned).collect());
+}
+
+/// Returns the folder of the engine that a path leads into, by itself or by what the engine's root
+/// names.
+fn engine_folder(path: &str, named: &BTreeMap<String, String>) -> Option<String> {
+    let name = first(path.strip_prefix("crate::engine::")?);
+    if ENGINE_FOLDERS.contains(&name) { Some(name.to_owned()) } else { named.get(name).cloned() }
+}
+
+#[test]
+fn uses_that_run_back_up_in_the_engine_only_get_fewer() {
+    let mut named = BTreeMap::new();
+    for path in rust::paths(&rust::code(&read("src/engine/mod.rs"))) {
+        if ENGINE_FOLDERS.contains(&first(&path)) {
+            named.insert(path.rsplit("::").next().unwrap().to_owned(), first(&path).to_owned());
+        }
+    }
+    let place = |folder: &str| ENGINE_FOLDERS.iter().position(|other| *other == folder);
+    let mut back = BTreeSet::new();
+    for file in sources(&["src/engine"]).iter().filter(|file| !file.is_test()) {
+        let Some(own) = file.module().get(1).and_then(|folder| place(folder)) else { continue };
+        for path in rust::paths(&rust::code(&file.text)) {
+            let used = engine_folder(&path, &named);
+            if let Some(used) = used.filter(|used| place(used).is_some_and(|other| other > own)) {
+                back.insert(format!("{}: {used}", file.path));
+            }
+        }
+    }
+    let (count, list) = (back.len(), back.into_iter().collect::<Vec<_>>().join("\n  "));
+    assert!(count <= MOST_BACK_USES, "{count} uses run back up, at most {MOST_BACK_USES}:\n  {list}");
+    assert!(count > 0, "they are found");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The first apply of a directory, beside the same writes made beforehand.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use controlplane::Cluster;
@@ -61,9 +62,21 @@ pub(crate) fn measure(
 /// Measures what a first apply of few and of many objects takes of the processor, and the first
 /// sync of a daemon.
 fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) -> Outcome<()> {
-    let applied = |name: &str, count| Ok(apply(cluster, api, name, count)?.cpu);
+    let of_many = Cell::new(Duration::ZERO);
+    let applied = |name: &str, count| {
+        let applied = apply(cluster, api, name, count)?;
+        of_many.set(applied.time);
+        Ok(applied.cpu)
+    };
     let grows = compare("first apply", applied, options, table)?;
     table.note_ratio(Ratio::ApplyGrowth, grows);
+    let floor = floor(api, &Corpus::new("floor-many", KindMix::Apps, options.many))?;
+    let share = 100.0 / ratio(of_many.get(), floor);
+    table.judge(
+        &format!("S1 share of the floor, {} objects", options.many),
+        format!("{share:.0} %, {:.1} s for {:.1} s", of_many.get().as_secs_f64(), floor.as_secs_f64()),
+        AimComparison::of("≥ 90 %", share >= 90.0),
+    );
     let synced = |name: &str, count| sync(cluster, api, name, count);
     let grows = compare("first sync of a daemon", synced, options, table)?;
     table.note_ratio(Ratio::SyncGrowth, grows);

@@ -13,7 +13,7 @@
 //! | s3 | from a foreign write to its repair |
 //! | s4 | memory and calls of the idle daemon |
 //! | s5 | a resync that finds nothing to do |
-//! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
+//! | s6 | an apply with nothing to do, and a dry run with one object in a hundred changed, beside kubectl's |
 //! | s7 | a commit that restarts every workload, beside what the budget allows, and beside a loop of kubectl |
 //! | s8 | answers of a daemon that follows many objects, none of them healthy |
 //! | s9 | renders by kustomize and helm, compared with the same programs alone, and those that commits ask for |

@@ -14,8 +14,8 @@ use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, diff, session};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::daemon::{self, PassEnding, PassResult, PendingPrune, Reconciler, RunMode};
-use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, lossy_kind};
+use crate::daemon::{PassEnding, PassResult, Reconciler, RunMode};
+use crate::engine::{BlastRadius, PendingPrune, Plan, PlannedAction, Reason, Uid, lossy_kind};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyLine, Palette, SummaryTense};
 use crate::report::{ObjectEvent, Outcome, shorten_text};
@@ -159,7 +159,7 @@ async fn confirm_deletions(
     let Some(inventory) = cluster.read_inventory(&config.namespace, source).await? else {
         return Ok(nothing);
     };
-    let pending = daemon::pending_prunes(&inventory);
+    let pending = inventory.pending_prunes();
     let pending: Vec<_> = pending.iter().filter(|pending| lossy_kind(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };
     let is_same = pending.iter().all(|pending| pending.reason == first.reason);

@@ -19,10 +19,10 @@ use super::status_view::StatusView;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, facts};
 use crate::cluster::{InventoryObject, KindLookup, ListSelector, inventory_id_of};
-use crate::daemon::{self, PendingPrune, UnreadableRecords};
+use crate::daemon::{self, UnreadableRecords};
 use crate::engine::{
-    LiveObject, ObjectOwner, PauseIntent, PauseSubject, QueuedObject, Reason, ReasonCode, Rejection,
-    RejectionAction, RolloutLedger, RolloutOverlayState, WatchFault, WorkloadPhase,
+    HashCiphers, LiveObject, ObjectOwner, PauseIntent, PauseSubject, PendingPrune, QueuedObject, Reason,
+    ReasonCode, Rejection, RejectionAction, RolloutLedger, RolloutOverlayState, WatchFault, WorkloadPhase,
 };
 use crate::object::ObjectId;
 use crate::report::{
@@ -162,8 +162,8 @@ impl SourceRecord {
     fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
         Self {
             inventory_id: inventory_id_of(&session.inventory_namespace, &name).into(),
-            rejections: daemon::rejections(&inventory),
-            pending: daemon::pending_prunes(&inventory),
+            rejections: inventory.rejections(&HashCiphers::default()),
+            pending: inventory.pending_prunes(),
             last: LastStatus::read(&inventory.data),
             unread: None,
             name,
@@ -226,7 +226,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete_reason());
     SourceStatus {
         name: source.name.clone(),
-        location: daemon::location(&source.inventory).unwrap_or_default().to_owned(),
+        location: source.inventory.location().unwrap_or_default().to_owned(),
         revision: recorded_revision(source, ledger, &brought).or_else(only),
         // Nobody knows.
         complete: false,
@@ -234,8 +234,8 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
         incomplete,
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
-        prune_waiting: source.pending.len() + daemon::unlisted_prune_count(&source.inventory),
-        unlisted: daemon::unlisted_reason_of(&source.inventory),
+        prune_waiting: source.pending.len() + source.inventory.unlisted_prune_count(),
+        unlisted: source.inventory.unlisted_reason().map(str::to_owned),
         ..SourceStatus::default()
     }
 }

@@ -7,7 +7,6 @@ use super::session::{self, retry_when_throttled};
 use super::{CommandError, ExitStatus};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
-use crate::daemon;
 use crate::object::ErrorClass;
 
 /// The pauses before an API server is asked again that does not answer.
@@ -114,13 +113,13 @@ fn choose_name(
     own: Option<&InventoryObject>,
     location: &str,
 ) -> NameChoice {
-    if former.is_some_and(|inventory| daemon::is_made_from(inventory, location) == Some(true)) {
+    if former.is_some_and(|inventory| inventory.is_made_from(location) == Some(true)) {
         return NameChoice::Former;
     }
     // One that holds nothing has nothing to lose.
     let holding = own.filter(|inventory| !inventory.kinds.is_empty());
-    match holding.filter(|inventory| daemon::is_made_from(inventory, location) == Some(false)) {
-        Some(inventory) => NameChoice::Taken(daemon::location(inventory).unwrap_or_default().to_owned()),
+    match holding.filter(|inventory| inventory.is_made_from(location) == Some(false)) {
+        Some(inventory) => NameChoice::Taken(inventory.location().unwrap_or_default().to_owned()),
         None => NameChoice::Own,
     }
 }

@@ -159,11 +159,8 @@ pub(super) async fn plan(
     terminal: &Terminal,
 ) -> Result<Plan, CommandError> {
     let progress = PreviewProgress::default();
-    let planned = Box::pin(async {
-        let setup = once.setup(cluster).await?;
-        let preview = daemon::preview(cluster, &once.config.namespace, setup, &progress);
-        Ok::<_, CommandError>(Box::pin(preview).await?)
-    });
+    let setup = Box::pin(once.setup(cluster));
+    let planned = Box::pin(daemon::preview(cluster, &once.config.namespace, setup, &progress));
     await_plan(planned, &progress, terminal).await
 }
 

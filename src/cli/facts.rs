@@ -108,8 +108,8 @@ impl ClusterObjectFacts {
             inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
         let of_source = of_source.map(|paused| (PauseSubject::Source(target.source.as_str().into()), paused));
         let paused = own.or(of_source).map(|(subject, paused)| Reason::Paused(subject, paused.reason));
-        let rejections = daemon::rejections(inventory);
-        let pending = daemon::pending_prunes(inventory).into_iter().find(|pending| pending.id == target.id);
+        let rejections = inventory.rejections(&HashCiphers::default());
+        let pending = inventory.pending_prunes().into_iter().find(|pending| pending.id == target.id);
         let hold = HoldIntent::parse(heeded(annotations::HOLD)).and_then(|hold| hold_reason(&hold));
         Ok(Self {
             id: target.id.clone(),

@@ -10,8 +10,7 @@ use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
 use crate::cluster::{FieldOwners, KindLookup, inventory_id_of};
-use crate::daemon;
-use crate::engine::{Acknowledgement, Authorship, ContentRef, RollbackTarget, is_workload};
+use crate::engine::{Acknowledgement, Authorship, ContentRef, HashCiphers, RollbackTarget, is_workload};
 use crate::fields;
 use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
@@ -77,7 +76,7 @@ pub(super) async fn print(
 /// Returns the remembered orders for an object, each with the time that its token begins with.
 fn past_orders(target: &ManagedObject) -> Vec<String> {
     let words = format!("{} ", target.id);
-    let acknowledgements = daemon::acknowledgements(&target.inventory);
+    let acknowledgements = target.inventory.acknowledgements();
     let matching = acknowledgements.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
     let line = |one: &Acknowledgement| {
         let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
@@ -195,7 +194,7 @@ struct TemplateRejection {
 
 impl TemplateOutcomes {
     fn of(target: &ManagedObject, lines: &[HistoryLine]) -> Self {
-        let rejections = daemon::rejections(&target.inventory);
+        let rejections = target.inventory.rejections(&HashCiphers::default());
         let rejection = rejections.iter().find_map(|rejection| {
             let member = rejection.unit.members.get(&target.id)?;
             let former = match &member.rollback_target {

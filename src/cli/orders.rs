@@ -12,7 +12,7 @@ use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
 use crate::cluster::{AnnotationTarget, Cluster, InventoryObject, orders_name};
-use crate::daemon::{self, UnreadableRecords};
+use crate::daemon::UnreadableRecords;
 use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
 
@@ -229,7 +229,7 @@ pub(super) async fn end(
     };
     let inventory = session.read_inventory(subject.source()).await?;
     subject.set_annotation(session, state.key(), None).await?;
-    if !daemon::acknowledgements(&inventory).iter().any(|one| *one.token == *token) {
+    if !inventory.acknowledgements().iter().any(|one| *one.token == *token) {
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(ExitStatus::Done);
     }
@@ -276,7 +276,7 @@ enum StateLifetime {
 /// Returns the acknowledgement of a token in the inventory. For a state that was ended, only the
 /// acknowledgement of its end counts.
 fn outcome(inventory: &InventoryObject, token: &str, lasts: StateLifetime) -> Option<String> {
-    let all = daemon::acknowledgements(inventory);
+    let all = inventory.acknowledgements();
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
     (lasts == StateLifetime::Persistent || !begun).then(|| found.outcome.to_string())

@@ -10,8 +10,7 @@ use super::overview::clean_text;
 use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
-use crate::daemon::{self, PendingPrune};
-use crate::engine::{MAX_CONFIRMED_PER_ORDER, PruneTiming, confirmation_text};
+use crate::engine::{MAX_CONFIRMED_PER_ORDER, PendingPrune, PruneTiming, confirmation_text};
 use crate::object::{ErrorClass, ObjectId, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
 
@@ -61,7 +60,7 @@ async fn read_inventories(
 
 /// Returns how many deletions wait in a source.
 fn count_pending(inventory: &InventoryObject) -> usize {
-    daemon::pending_prunes(inventory).len() + daemon::unlisted_prune_count(inventory)
+    inventory.pending_prunes().len() + inventory.unlisted_prune_count()
 }
 
 /// Orders the deletions, each source by orders of its own, and returns what came of that.
@@ -92,8 +91,7 @@ async fn confirm(
         }
     }
     if args.count.is_some() {
-        let left: usize =
-            inventories.iter().map(|(_, inventory)| daemon::unlisted_prune_count(inventory)).sum();
+        let left: usize = inventories.iter().map(|(_, inventory)| inventory.unlisted_prune_count()).sum();
         if left > 0 {
             terminal.print(&format!(
                 "{left} more {} listed, and can be confirmed, once these are deleted\n",
@@ -141,7 +139,7 @@ fn confirm_all(inventories: &[NamedInventory], expected: usize) -> Result<Source
         return Err(CommandError::usage_error(message)
             .hint(format!("`rhumb prune list --source {source}` shows them")));
     }
-    Ok((source.clone(), daemon::pending_prunes(inventory)))
+    Ok((source.clone(), inventory.pending_prunes()))
 }
 
 fn list(
@@ -150,7 +148,7 @@ fn list(
     output: PruneListOutput,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let pending = daemon::pending_prunes;
+    let pending = InventoryObject::pending_prunes;
     let text = match output {
         PruneListOutput::Name => {
             let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
@@ -173,8 +171,9 @@ fn list(
         PruneListOutput::Text => terminal.print(&text)?,
     }
     for (source, inventory) in inventories {
-        diff::print_notes(&daemon::unlisted_reason_of(inventory).into_iter().collect::<Vec<_>>(), terminal);
-        let left = daemon::unlisted_prune_count(inventory);
+        let closed: Vec<String> = inventory.unlisted_reason().map(str::to_owned).into_iter().collect();
+        diff::print_notes(&closed, terminal);
+        let left = inventory.unlisted_prune_count();
         if left > 0 {
             let (all, shown) = (count_pending(inventory), pending(inventory).len());
             terminal.report(&format!(
@@ -199,7 +198,7 @@ fn prunes_table(inventories: &[NamedInventory], palette: Palette) -> String {
         Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain_cell).into() }
     };
     let rows = inventories.iter().flat_map(|(source, inventory)| {
-        daemon::pending_prunes(inventory).into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
+        inventory.pending_prunes().into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
     });
     let mut rows: Vec<Row> = rows.collect();
     if rows.is_empty() {
@@ -216,7 +215,7 @@ fn select_deletions(
     names: &[ObjectArgument],
 ) -> Result<Vec<SourceConfirmation>, CommandError> {
     let pending: Vec<Vec<PendingPrune>> =
-        inventories.iter().map(|(_, inventory)| daemon::pending_prunes(inventory)).collect();
+        inventories.iter().map(|(_, inventory)| inventory.pending_prunes()).collect();
     let mut chosen: BTreeMap<&str, Vec<PendingPrune>> = BTreeMap::new();
     for wanted in names {
         let all =

@@ -53,14 +53,10 @@ pub(super) fn acting_cluster(cluster: &Cluster, system: &str, source: &SourceCon
 
 /// Returns how the cluster of the configuration is reached.
 pub(super) fn cluster_connection(config: &Config) -> Connection {
-    let api = &config.connection.api;
     Connection {
         kubeconfig: config.connection.kubeconfig.clone(),
         context: config.connection.context.clone(),
-        timeout: api.timeout.get(),
-        qps: api.qps as f32,
-        burst: api.burst,
-        concurrency: api.concurrency as usize,
+        ..Connection::of(&config.connection.api)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::cluster::{
     orders_name,
 };
 use crate::config::{CONFIG_API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{self, OtherRequests, Reconciler, RunMode};
+use crate::daemon::{OtherRequests, Reconciler, RunMode};
 use crate::engine::{
     AllowList, CONFIG_KEY_SECRET_NAME, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
     ResourceVersion, RolloutOverlayState, SERVING_PROBE_NAME, Uid,
@@ -185,7 +185,7 @@ impl Uninstallation<'_> {
         // An object may carry the label of another source than the one that keeps it.
         let is_meant = |name: &str| self.source.is_none_or(|selected| selected.as_str() == name);
         let keepers = KeepRules {
-            kept: inventories.iter().map(|(_, one)| daemon::kept_objects(one)).collect(),
+            kept: inventories.iter().map(|(_, one)| one.kept_objects()).collect(),
             requests: OtherRequests::of_other_sources(namespace, &inventories, is_meant),
             // Without the key all count as proven here. The deletions themselves prove each again.
             key: self.cluster.read_release_key(namespace).await.ok().flatten(),

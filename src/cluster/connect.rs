@@ -14,6 +14,7 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::impersonation::Impersonation;
 use super::plugin;
 use super::proxy;
+use crate::config::ApiSpec;
 use crate::fields::mask_likely_secrets;
 use crate::secret;
 
@@ -52,16 +53,24 @@ pub struct Connection {
     pub concurrency: usize,
 }
 
-impl Default for Connection {
-    fn default() -> Self {
+impl Connection {
+    /// Returns the server of the environment, with the limits of a configuration.
+    pub(crate) fn of(limits: &ApiSpec) -> Self {
         Self {
             kubeconfig: None,
             context: None,
-            timeout: Duration::from_secs(30),
-            qps: 50.0,
-            burst: 100,
-            concurrency: 8,
+            timeout: limits.timeout.get(),
+            qps: limits.qps as f32,
+            burst: limits.burst,
+            concurrency: limits.concurrency as usize,
         }
+    }
+}
+
+/// The server of the environment, with the limits of a configuration that has none.
+impl Default for Connection {
+    fn default() -> Self {
+        Self::of(&ApiSpec::default())
     }
 }
 

@@ -27,6 +27,7 @@ mod informer;
 mod intents;
 mod interner;
 mod inventory;
+mod inventory_records;
 mod kinds;
 mod kubectl_fields;
 mod leases;
@@ -69,6 +70,10 @@ pub use informer::{Informer, InformerChange, InformerEvent};
 pub(crate) use intents::{AnnotationTarget, later_writers};
 pub(crate) use inventory::is_inventory_name;
 pub use inventory::{InventoryObject, inventory_id_of};
+pub(crate) use inventory_records::{
+    ACKNOWLEDGED_KEY, KEPT_KEY, LOCATION_SEPARATOR, PENDING_PRUNES_KEY, PRUNE_CLOSED_KEY, REJECTED_KEY,
+    UNLISTED_PENDING_KEY,
+};
 pub(crate) use kinds::ServedScope;
 pub use kinds::{KindLookup, KindTable, ServedKind};
 pub(crate) use kubectl_fields::FieldOwners;

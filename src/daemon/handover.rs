@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::inventory::{InventoryWriteMode, kept_objects, rejections};
+use super::inventory::InventoryWriteMode;
 use super::unreadable_records;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, inventory_id_of};
 use crate::engine::{
-    Engine, Input, PeerSource, SourceId, SourceProgress, SourceStatement, UnknownStatement, View,
+    Engine, HashCiphers, Input, PeerSource, SourceId, SourceProgress, SourceStatement, UnknownStatement, View,
 };
 use crate::object::{ObjectId, Revision};
 use crate::source::LastReadRevision;
@@ -103,7 +103,7 @@ fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSour
         None => Err(UnknownStatement::Unpublished),
     };
     let inventory_id = inventory_id_of(namespace, name).into();
-    let (kept, rejections) = (kept_objects(inventory), rejections(inventory));
+    let (kept, rejections) = (inventory.kept_objects(), inventory.rejections(&HashCiphers::default()));
     PeerSource { name: name.into(), inventory_id, statement, kept, rejections }
 }
 

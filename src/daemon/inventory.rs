@@ -1,57 +1,40 @@
 //! The inventory of a source, and what it means to the engine.
 
 mod finished_jobs;
-mod kept;
 mod rewrites;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-pub(super) use finished_jobs::{FINISHED_JOBS_KEY, parse_finished_job};
-use finished_jobs::{ended_jobs, finished_text, parse_finished};
-pub(crate) use kept::kept_objects;
-pub(super) use kept::{KEPT_KEY, kept_text};
+pub(super) use finished_jobs::FINISHED_JOBS_KEY;
+use finished_jobs::ended_jobs;
 use rewrites::InventoryRewrites;
 
 use super::accepted_revision::{accepted_revision, is_recorded};
 use super::unreadable_records::UnreadableRecords;
 use super::{handover, unreadable_records};
-use crate::cluster::InventoryObject;
-use crate::engine::{
-    Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision,
-    Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, UnlistedReason, UnwatchedNamespaces, View,
-    parse_rejections, rejections_seal_status, rejections_text,
+use crate::cluster::{
+    ACKNOWLEDGED_KEY, InventoryObject, KEPT_KEY, LOCATION_SEPARATOR, PENDING_PRUNES_KEY, PRUNE_CLOSED_KEY,
+    REJECTED_KEY, UNLISTED_PENDING_KEY,
 };
-use crate::object::{GroupKind, ObjectId, Revision, annotations};
+use crate::engine::{
+    Acknowledgement, HashCipherStatus, HashCiphers, Inventory, MAX_RECORD_BYTES, PauseIntent, PendingPrune,
+    PruneDecision, Rejection, ResourceVersion, SourceId, SourceLifecycle, Uid, UnlistedReason,
+    UnwatchedNamespaces, View, finished_jobs_text, kept_text, parse_finished_jobs, rejections_seal_status,
+    rejections_text,
+};
+use crate::object::{GroupKind, Revision, annotations};
 use crate::report::StatusSummary;
 use crate::source::VerificationRecord;
 
 /// The text in place of a location that an inventory does not have.
 pub(super) const UNKNOWN_LOCATION: &str = "a location that is not recorded (its ConfigMap was lost, or the source was never complete since it was made)";
 
-/// The text between two locations.
-const LOCATION_SEPARATOR: &str = " and ";
-
 /// The maximum number of locations that are named.
 const MAX_LOCATIONS: usize = 8;
 
-/// Data key with the pending deletions: one line an object.
-pub(super) const PENDING_PRUNES_KEY: &str = "pending-prunes";
-
-/// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
-pub(super) const PRUNE_CLOSED_KEY: &str = "prune-closed";
-
-/// Data key with the contents that failed here: one line of JSON a unit.
-pub(super) const REJECTED_KEY: &str = "rejected";
-
-/// Data key with the outcomes of orders: one line each, `<token> <outcome>`.
-pub(super) const ACKNOWLEDGED_KEY: &str = "acknowledged";
-
 /// Data key with the confirmed deletions: one uid a line.
 pub(super) const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
-
-/// Data key with how many pending deletions have no room in the list.
-pub(super) const UNLISTED_PENDING_KEY: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const MAX_LISTED_PENDING: usize = 2000;
@@ -60,94 +43,6 @@ const MAX_PENDING_BYTES: usize = 300_000;
 /// A longer text of acknowledgements is written anew: an older version took over whatever was
 /// written on objects, until nothing else had room any more.
 const MAX_ACKNOWLEDGED_BYTES: usize = 200 << 10;
-
-/// One deletion that waits for a person's confirmation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PendingPrune {
-    /// The incarnation that is to go.
-    pub uid: Uid,
-    /// The object.
-    pub id: ObjectId,
-    /// The reason for which a person has to confirm.
-    pub reason: String,
-}
-
-/// Writes one line an object: `<uid> ConfigMap shop/env <reason>`; a cluster-scoped object has
-/// nothing before `/`. Characters that would end a name are percent-encoded; no name in Kubernetes
-/// has a `%`.
-impl std::fmt::Display for PendingPrune {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} {}", self.uid, object_words(&self.id), self.reason)
-    }
-}
-
-/// Returns an object as two words of a line: `ConfigMap shop/env`.
-fn object_words(id: &ObjectId) -> String {
-    let name =
-        LINE_ESCAPES.iter().fold(id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
-    format!("{} {}/{name}", id.group_kind(), id.namespace().unwrap_or_default())
-}
-
-/// Reads the two words of an object.
-fn parse_object(kind: &str, name: &str) -> Option<ObjectId> {
-    let (namespace, name) = name.split_once('/')?;
-    let namespace = (!namespace.is_empty()).then_some(namespace);
-    let name = LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
-    Some(ObjectId::new(&GroupKind::parse(kind), namespace, &name))
-}
-
-/// The characters that would end a name or its line, and their encodings. Names of RBAC objects may
-/// hold all of them.
-const LINE_ESCAPES: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
-
-impl PendingPrune {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.splitn(4, ' ');
-        let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let id = parse_object(kind, name)?;
-        Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
-    }
-}
-
-/// Returns the pending deletions, as the inventory records them.
-pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
-    inventory
-        .data
-        .get(PENDING_PRUNES_KEY)
-        .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
-        .unwrap_or_default()
-}
-
-/// Returns how many pending deletions the inventory has no room for.
-pub(crate) fn unlisted_prune_count(inventory: &InventoryObject) -> usize {
-    inventory.data.get(UNLISTED_PENDING_KEY).and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
-/// Returns the location that the inventory was made from, as it records it.
-pub(crate) fn location(inventory: &InventoryObject) -> Option<&str> {
-    inventory.annotations.get(annotations::SOURCE).map(String::as_str)
-}
-
-/// Returns whether the inventory was made from this location, be it among others; none where the
-/// inventory does not say.
-pub(crate) fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
-    location(inventory).map(|made_from| is_among(here, made_from))
-}
-
-/// Returns the acknowledgements in an inventory.
-pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgement> {
-    inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
-}
-
-/// Returns the contents that failed or were undone, as far as the inventory shows them without the
-/// key.
-pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
-    open_rejections(inventory, &HashCiphers::default())
-}
-
-fn open_rejections(inventory: &InventoryObject, seals: &HashCiphers) -> Vec<Rejection> {
-    inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
-}
 
 /// Returns how the hashes of Secrets are sealed in an inventory.
 pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashCiphers) -> HashCipherStatus {
@@ -166,21 +61,16 @@ fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
     text.is_some_and(|text| text.len() > MAX_ACKNOWLEDGED_BYTES)
 }
 
-/// Returns why nothing at all is pruned, and since when, as the inventory records it.
-pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
-    inventory.data.get(PRUNE_CLOSED_KEY).cloned()
-}
-
 /// Returns the text about a kind that cannot be listed. Where the reason is the same, the recorded
 /// text stays, as its time is that of the beginning.
 fn unlisted_text(engine: View<'_>, source: SourceId, known: Option<&InventoryObject>) -> Option<String> {
     // Where nothing is to go it keeps nobody from anything, and is not worth a write.
     engine.prune_decisions(source).next()?;
     let why = engine.unlisted_reason(source)?;
-    let recorded =
-        known.and_then(unlisted_reason_of).filter(|recorded| recorded.ends_with(&format!(": {why}")));
+    let recorded = known.and_then(InventoryObject::unlisted_reason);
+    let recorded = recorded.filter(|recorded| recorded.ends_with(&format!(": {why}")));
     let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));
-    Some(recorded.unwrap_or_else(now))
+    Some(recorded.map_or_else(now, str::to_owned))
 }
 
 /// Returns the pending deletions of a source, and the number of those that have no room in the
@@ -204,7 +94,7 @@ fn list_pending(engine: View<'_>, source: SourceId, max_bytes: usize) -> [(&'sta
 fn list_within(waiting: impl Iterator<Item = PendingPrune>, max_bytes: usize) -> (String, usize) {
     let (mut list, mut listed, mut left) = (String::new(), 0, 0_usize);
     for pending in waiting {
-        let line = format!("{pending}\n");
+        let line = pending.line() + "\n";
         if left == 0 && listed < MAX_LISTED_PENDING && list.len() + line.len() <= max_bytes {
             list.push_str(&line);
             listed += 1;
@@ -236,7 +126,7 @@ pub(super) fn is_current(engine: View<'_>, source: SourceId, inventory: Option<&
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, job)| engine.is_target_hash(id, job.content)).peekable();
     if ended.peek().is_some() {
-        let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
+        let recorded = text(FINISHED_JOBS_KEY).map(|text| parse_finished_jobs(text)).unwrap_or_default();
         if ended.any(|(id, job)| recorded.get(id) != Some(job)) {
             return false;
         }
@@ -271,29 +161,25 @@ pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &
             "" => Some(UNKNOWN_LOCATION.into()),
             other => (other != location).then(|| other.into()),
         },
-        lacks_location: !made_from.is_empty() && !is_among(location, made_from),
+        lacks_location: !made_from.is_empty() && inventory.is_made_from(location) == Some(false),
         accepted: accepted_revision(inventory),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
-        kept: kept_objects(inventory),
-        finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
-        rejections: open_rejections(inventory, seals)
+        kept: inventory.kept_objects(),
+        finished: inventory
+            .data
+            .get(FINISHED_JOBS_KEY)
+            .map(|text| parse_finished_jobs(text))
+            .unwrap_or_default(),
+        rejections: inventory
+            .rejections(seals)
             .into_iter()
             .map(Rejection::quarantine_if_unreadable)
             .collect(),
         unreadable_rejections: None,
         unreadable_finished: None,
         paused: PauseIntent::parse(annotation(annotations::PAUSED)),
-        acknowledged: acknowledgements(inventory),
+        acknowledged: inventory.acknowledgements(),
     }
-}
-
-/// Returns whether a location is one of those that an inventory was made from.
-fn is_among(location: &str, made_from: &str) -> bool {
-    let begins = |text: &str| text.is_empty() || text.starts_with(LOCATION_SEPARATOR);
-    made_from.match_indices(location).any(|(start, _)| {
-        let (before, after) = (&made_from[..start], &made_from[start + location.len()..]);
-        (before.is_empty() || before.ends_with(LOCATION_SEPARATOR)) && begins(after)
-    })
 }
 
 /// Returns the locations that an inventory was made from, with one more. Of many some are left out:
@@ -376,7 +262,7 @@ pub(super) fn wanted_inventory(
         inventory.data.insert(ACKNOWLEDGED_KEY.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let jobs = state.inventory.as_ref().unwrap_or(&recorded);
-    let ended = finished_text(&ended_jobs(engine, source, &jobs.finished))
+    let ended = finished_jobs_text(&ended_jobs(engine, source, &jobs.finished))
         + &unreadable_records::kept_finished_jobs(known);
     replace(&mut inventory, KEPT_KEY, kept_text(&engine.kept_objects(source)));
     replace(&mut inventory, FINISHED_JOBS_KEY, Some(ended).filter(|text| !text.is_empty()));

@@ -63,10 +63,6 @@ pub(crate) use cluster_facts::read_cluster_facts;
 pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use handover::OtherRequests;
 pub(crate) use host_marks::process_mark;
-pub(crate) use inventory::{
-    PendingPrune, acknowledgements, is_made_from, kept_objects, location, pending_prunes, rejections,
-    unlisted_prune_count, unlisted_reason_of,
-};
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
 pub(crate) use moved_objects::MovedObjectSearch;

@@ -1,6 +1,7 @@
 //! One pass of the same engine in which nothing is written. Where a decision needs more than the
 //! store has, the object is read. A server dry run takes the place of each write.
 
+mod early_lists;
 mod lists;
 mod plan;
 mod plan_executor;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use self::early_lists::{EarlyListing, EarlyLists};
 use self::plan_executor::PlanExecutor;
 pub(crate) use self::progress::PreviewProgress;
 use super::accepted_revision;
@@ -52,16 +54,19 @@ struct OpenQuestions {
     comparisons: Vec<ComparisonRequest>,
 }
 
-/// Returns what one pass over a source would do. Writes nothing to the cluster.
+/// Returns what one pass over a source would do. Writes nothing to the cluster. Its files are read
+/// while the server says which kinds it has.
 ///
-/// Fails when the API server cannot be asked at all.
-pub(crate) async fn preview(
+/// Fails where the source is not ready, and when the API server cannot be asked at all.
+pub(crate) async fn preview<E: From<PreviewError>>(
     cluster: &Cluster,
     namespace: &str,
-    setup: SourceSetup,
+    setup: impl Future<Output = Result<SourceSetup, E>>,
     progress: &PreviewProgress,
-) -> Result<Plan, PreviewError> {
-    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, progress)).await?;
+) -> Result<Plan, E> {
+    let (setup, kinds) = tokio::join!(setup, cluster.discover());
+    let (setup, kinds) = (setup?, kinds.map_err(PreviewError::Cluster)?);
+    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, progress)).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -76,8 +81,8 @@ pub(crate) async fn preview_of(
     setup: SourceSetup,
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
-    let (preview, mut decisions) =
-        Box::pin(decide_all(cluster, namespace, setup, &PreviewProgress::default())).await?;
+    let (kinds, progress) = (cluster.discover().await?, PreviewProgress::default());
+    let (preview, mut decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, &progress)).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }
@@ -97,6 +102,7 @@ pub(crate) async fn preview_all(
     progress: &PreviewProgress,
 ) -> Result<Vec<(String, Result<Plan, source::SourceError>)>, PreviewError> {
     let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?, progress);
+    preview.source_count = setups.len();
     let mut read = Vec::new();
     for setup in setups {
         let name = setup.name.clone();
@@ -126,9 +132,10 @@ async fn decide_all(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
+    kinds: KindTable,
     progress: &PreviewProgress,
 ) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?, progress);
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, kinds, progress);
     let source = Box::pin(preview.add(setup)).await?;
     let decisions = Box::pin(preview.decide_all(source)).await?;
     Ok((preview, decisions))
@@ -153,6 +160,10 @@ struct PreviewRun {
     source_views: Vec<SourceView>,
     /// The source that is planned for.
     source: SourceId,
+    /// The number of sources that are read.
+    source_count: usize,
+    /// The lists that were made while the files of the only source were read.
+    early_lists: EarlyLists,
     engine: Engine,
     contents: ContentStore,
     kinds: KindTable,
@@ -185,8 +196,19 @@ impl PreviewRun {
         let contents = ContentStore::new([]).with_parsed(ParsedFiles::of_single_pass());
         let namespace = namespace.to_owned();
         let (source_views, notes, progress) = (Vec::new(), Vec::new(), progress.clone());
-        let source = SourceId::new(0);
-        Self { cluster, namespace, source_views, source, engine, contents, kinds, notes, progress }
+        Self {
+            cluster,
+            namespace,
+            source_views,
+            source: SourceId::new(0),
+            source_count: 1,
+            early_lists: EarlyLists::default(),
+            engine,
+            contents,
+            kinds,
+            notes,
+            progress,
+        }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
@@ -211,7 +233,19 @@ impl PreviewRun {
         let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let (decrypter, namespace) = (setup.decrypter.clone(), setup.namespace.as_str().into());
         let number = SourceId::new(self.engine.view().sources().len());
-        let (reading, older_contents) = self.read(number, &inventory_id, setup, &acting).await?;
+        let listing = EarlyListing {
+            cluster: self.cluster.clone(),
+            acting: acting.clone(),
+            namespace: self.namespace.clone(),
+            name: setup.name.clone(),
+            inventory_id: inventory_id.clone(),
+            allow: source.allow.clone(),
+            namespaces: namespaces.clone(),
+        };
+        let reading = Box::pin(self.read(number, &inventory_id, setup, &acting));
+        let (reading, early_lists) = tokio::join!(reading, Box::pin(self.list_early(listing)));
+        let (reading, older_contents) = reading?;
+        self.early_lists = early_lists?;
         if namespaces.is_some() {
             source.informer_group = self.engine.add_informer_group(namespaces.clone());
         }
@@ -221,6 +255,15 @@ impl PreviewRun {
         let view = SourceView { acting, namespaces, location, scalable, older_contents, folder_search };
         self.source_views.push(view);
         Ok(number)
+    }
+
+    /// Reads the inventory of the only source, and lists what it has. Of several nothing is read
+    /// early, as each list has the members of all.
+    async fn list_early(&self, listing: EarlyListing) -> Result<EarlyLists, ClusterError> {
+        if self.source_count > 1 {
+            return Ok(EarlyLists::default());
+        }
+        listing.read(&self.kinds, &kind_scopes(Some(&self.kinds))).await
     }
 
     /// Records that all sources were just read, so that none of them may want more than it

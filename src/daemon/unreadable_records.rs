@@ -5,13 +5,13 @@
 
 use super::accepted_revision::ACCEPTED_KEY;
 use super::handover;
-use super::inventory::{
-    ACKNOWLEDGED_KEY, CONFIRMED_PRUNES_KEY, FINISHED_JOBS_KEY, KEPT_KEY, PENDING_PRUNES_KEY,
-    PRUNE_CLOSED_KEY, REJECTED_KEY, UNLISTED_PENDING_KEY, kept_objects, parse_finished_job,
-};
+use super::inventory::{CONFIRMED_PRUNES_KEY, FINISHED_JOBS_KEY};
 use super::reconciler::opt_out_events::REPORTED_OPT_OUTS_KEY;
-use crate::cluster::InventoryObject;
-use crate::engine::{SourceStatement, is_readable_rejection};
+use crate::cluster::{
+    ACKNOWLEDGED_KEY, InventoryObject, KEPT_KEY, PENDING_PRUNES_KEY, PRUNE_CLOSED_KEY, REJECTED_KEY,
+    UNLISTED_PENDING_KEY,
+};
+use crate::engine::{SourceStatement, is_readable_rejection, parse_finished_job};
 use crate::object::{count_text, truncate};
 use crate::report::{AUTHOR_KEY, STATUS_KEYS};
 
@@ -84,7 +84,7 @@ impl UnreadableRecords {
         let statement = inventory.data.get(handover::STATEMENT_KEY).and_then(|text| {
             SourceStatement::parse(text).err().map(|why| explain_statement(namespace, source, &why))
         });
-        let kept = kept_objects(inventory).is_truncated.then(|| {
+        let kept = inventory.kept_objects().is_truncated.then(|| {
             format!(
                 "{config_map}: `{KEPT_KEY}` does not name all objects that are kept: each deletion of source {source} waits \
                  for a confirmation; {} forgets those that no manifest names any more",

@@ -62,6 +62,7 @@ pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };
 pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
+pub(crate) use deletion::kept_text::{kept_text, parse_kept_objects};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
 pub(crate) use deletion::observation_requests::ObservationRequest;
@@ -73,6 +74,7 @@ pub(crate) use deletion::peer_sources::{
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
+pub(crate) use deletion::pending_prune::PendingPrune;
 pub(crate) use deletion::prune_cause::{
     ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest, PruneCause, RootDoubt,
     RootRelation, WithheldCause,
@@ -100,6 +102,9 @@ pub(crate) use facts::entry::{
     AcceptedContent, DirectView, FieldOwnership, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedOwnership, WaitTopic,
 };
+#[cfg(test)]
+pub(crate) use facts::finished_jobs_text::MAX_FINISHED_BYTES;
+pub(crate) use facts::finished_jobs_text::{finished_jobs_text, parse_finished_job, parse_finished_jobs};
 pub(crate) use facts::generated_mark::GeneratedMark;
 pub(crate) use facts::hash_seal::{HashCipherStatus, HashCiphers};
 #[cfg(test)]

@@ -39,6 +39,9 @@ const WORDS: &[&str] = &[
     "\"cause\":\"x\",",
     "\"verb\":\"confirm\",",
     "\"uids\":[\"u1\"],",
+    "\"requests\":[\"*\"],",
+    "\"complete\":true,",
+    "\"daemon\":true",
     "\\ud800",
     "\\u0000",
     " ",
@@ -159,6 +162,10 @@ fn record_lines() {
             "read c2 https://x/y main\nclaims {HASH}\nreleased {HASH}\nsince 1764338069\nstate complete daemon\nasks {HASH}-7\nlooked a-v1={HASH}-3\n"
         ),
         "read -\nclaims *\nreleased\n".to_owned(),
+        format!(
+            r#"{{"repository":"https://x/y main","read":"c2","requests":["{HASH}"],"released":["{HASH}"],"releasedSince":1764338069,"complete":true,"daemon":true,"observationRequest":"{HASH}-7","answeredRequests":{{"a-v1":"{HASH}-3"}}}}"#
+        ),
+        r#"{"requests":["*"],"released":[],"complete":false,"daemon":false}"#.to_owned(),
         "Refused Deployment.apps shop/web: it is invalid\nPending ConfigMap env\nand 3 Pending\n".to_owned(),
     ]);
     fuzz(&FuzzTarget { name: "record_lines", seeds, words: WORDS, inputs: 2000 }, check_lines);

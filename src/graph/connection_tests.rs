@@ -121,6 +121,49 @@ fn what_can_be_selected_has_the_labels_of_its_pods() {
 }
 
 #[test]
+fn each_label_is_found_with_its_value_however_many_there_are() {
+    for count in [1, 2, 3, 50] {
+        let labels: serde_json::Map<String, Value> =
+            (0..count).map(|number| (format!("a{number}"), json!(format!("v{number}")))).collect();
+        for number in 0..count {
+            let select = |key: String, value: String| json!({"selector": {key: value}});
+            let of = |key: String, value: String, expected: bool| {
+                check("Service", select(key, value), Value::Object(labels.clone()), expected);
+            };
+            of(format!("a{number}"), format!("v{number}"), true);
+            of(format!("a{number}"), format!("v{number}x"), false);
+            of(format!("a{number}x"), format!("v{number}"), false);
+        }
+    }
+    check("Service", json!({"selector": {"a": ""}}), json!({"a": "", "b": "1"}), true);
+    check("Service", json!({"selector": {"b": "1"}}), json!({"a": "", "b": "1"}), true);
+    check("Service", json!({"selector": {"é": "ü"}}), json!({"é": "ü", "z": "1"}), true);
+}
+
+#[test]
+fn a_label_that_the_server_refuses_counts_for_nothing_and_hides_no_other() {
+    for odd in ["a\nb", "a\0b", "\n", "\0"] {
+        let of_key = json!({odd: "1", "c": "2"});
+        check("Service", json!({"selector": {odd: "1"}}), of_key.clone(), false);
+        check("Service", json!({"selector": {"c": "2"}}), of_key.clone(), true);
+        check("Service", json!({"selector": {"b": "1"}}), of_key, false);
+        let of_value = json!({"a": odd, "c": "2"});
+        check("Service", json!({"selector": {"a": odd}}), of_value.clone(), false);
+        check("Service", json!({"selector": {"c": "2"}}), of_value, true);
+    }
+}
+
+#[test]
+fn labels_are_in_a_trace_as_pairs() {
+    let labels =
+        SelectableLabels::of(&id("Pod", "shop/a"), &json!({"metadata": {"labels": {"b": "2", "a": ""}}}));
+    let labels = *labels.unwrap();
+    let form = serde_json::to_value(&labels).unwrap();
+    assert_eq!(form, json!({"target": "Pods", "labels": [["a", ""], ["b", "2"]]}));
+    assert_eq!(serde_json::from_value::<SelectableLabels>(form).unwrap(), labels);
+}
+
+#[test]
 fn a_service_for_one_pod_belongs_to_the_set_that_makes_it() {
     let primary = json!({"spec": {"selector": {"statefulset.kubernetes.io/pod-name": "db-0"}}});
     let selects = LabelSelection::of(&id("Service", "shop/primary"), &primary).unwrap();

@@ -1,5 +1,6 @@
 //! Connections by label: who selects, and what can be selected.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -19,15 +20,56 @@ pub(crate) enum SelectorTarget {
     Services,
 }
 
+/// The ends of a key and of a value in the text of [`SelectableLabels`]. The API server refuses
+/// labels with them, so such labels count for nothing.
+const KEY_END: char = '\0';
+const VALUE_END: char = '\n';
+
 /// The labels of what can be selected: of the pods that a workload makes, of a Pod, of a Service.
+/// A daemon holds those of each workload, so they are in one piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SelectableLabelsForm", into = "SelectableLabelsForm")]
 pub(crate) struct SelectableLabels {
     target: SelectorTarget,
-    /// The labels, by key.
-    labels: Box<[(Box<str>, Box<str>)]>,
+    /// Each key with its value, by key.
+    text: Box<str>,
+}
+
+/// The form of [`SelectableLabels`] in a trace.
+#[derive(Serialize, Deserialize)]
+struct SelectableLabelsForm {
+    target: SelectorTarget,
+    labels: Vec<(String, String)>,
+}
+
+impl From<SelectableLabels> for SelectableLabelsForm {
+    fn from(labels: SelectableLabels) -> Self {
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        Self { target: labels.target, labels: labels.iter().map(owned).collect() }
+    }
+}
+
+impl From<SelectableLabelsForm> for SelectableLabels {
+    fn from(form: SelectableLabelsForm) -> Self {
+        let labels: BTreeMap<Box<str>, Box<str>> =
+            form.labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Self::new(form.target, &labels)
+    }
 }
 
 impl SelectableLabels {
+    fn new(target: SelectorTarget, labels: &BTreeMap<Box<str>, Box<str>>) -> Self {
+        let is_honest = |text: &str| !text.contains([KEY_END, VALUE_END]);
+        let mut text = String::new();
+        for (key, value) in labels.iter().filter(|(key, value)| is_honest(key) && is_honest(value)) {
+            text.push_str(key);
+            text.push(KEY_END);
+            text.push_str(value);
+            text.push(VALUE_END);
+        }
+        Self { target, text: text.into() }
+    }
+
     /// Reads them off an object; none for what nothing selects, which costs 8 bytes then.
     pub(crate) fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let (target, found) = match (id.group(), id.kind()) {
@@ -47,7 +89,7 @@ impl SelectableLabels {
         if id.is("apps", "StatefulSet") {
             labels.insert(POD_NAME.into(), id.name().into());
         }
-        Some(Box::new(Self { target, labels: labels.into_iter().collect() }))
+        Some(Box::new(Self::new(target, &labels)))
     }
 
     /// Returns the kind of object with these labels.
@@ -57,12 +99,25 @@ impl SelectableLabels {
 
     /// Returns each key with its value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.labels.iter().map(|(key, value)| (&**key, &**value))
+        self.text.split_terminator(VALUE_END).filter_map(|label| label.split_once(KEY_END))
     }
 
+    /// Returns the value of a key, by a binary search: somebody may give an object many labels.
     fn get(&self, key: &str) -> Option<&str> {
-        let found = self.labels.binary_search_by(|(own, _)| (**own).cmp(key)).ok()?;
-        Some(&self.labels[found].1)
+        let mut rest = &*self.text;
+        while !rest.is_empty() {
+            let before = rest.as_bytes().get(..rest.len() / 2)?;
+            let start = before.iter().rposition(|byte| *byte == VALUE_END as u8).map_or(0, |end| end + 1);
+            let (left, right) = rest.split_at(start);
+            let (label, after) = right.split_once(VALUE_END)?;
+            let (own, value) = label.split_once(KEY_END)?;
+            match own.cmp(key) {
+                Ordering::Equal => return Some(value),
+                Ordering::Less => rest = after,
+                Ordering::Greater => rest = left,
+            }
+        }
+        None
     }
 }
 

@@ -20,6 +20,12 @@ use super::folder::{FileReadResult, OpenFolder};
 use super::object_stores;
 use crate::secret::is_there;
 
+#[cfg(test)]
+thread_local! {
+    /// The followed repositories that this thread has looked at.
+    pub(super) static FOLLOWED_OPENINGS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The longest path that the system takes, and the words before it.
 const MAX_POINTER_BYTES: u64 = 4096 + 64;
 
@@ -215,6 +221,8 @@ pub(super) struct FollowedRepository {
 ///
 /// A link may come after this look. So objects are read by a child in a sandbox alone.
 pub(super) fn open(path: &Path) -> Result<FollowedRepository, FollowedRepositoryError> {
+    #[cfg(test)]
+    FOLLOWED_OPENINGS.set(FOLLOWED_OPENINGS.get() + 1);
     let folders = RepositoryFolders::find(path)?;
     let configuration = read_configuration(&folders.own, &folders.common)?;
     if has_alternates(&folders.common) {

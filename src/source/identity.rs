@@ -33,8 +33,24 @@ impl ResolvedLocation {
     pub(crate) fn repository(&self) -> Option<String> {
         let Self::Git(git) = self else { return None };
         let repository = GitLocation { path: None, ..git.clone() };
-        Some(format!("{} {}", git_identity(&repository), git.reference.as_deref().unwrap_or("HEAD")))
+        Some(with_reference(&git_identity(&repository), git))
     }
+
+    /// Returns both [`ResolvedLocation::location_id`] and [`ResolvedLocation::repository`]. Where the
+    /// location is the repository itself, the disk is looked at once.
+    pub(super) fn identities(&self) -> (String, Option<String>) {
+        let location_id = self.location_id();
+        let repository = match self {
+            Self::Git(git) if git.path.is_none() => Some(with_reference(&location_id, git)),
+            _ => self.repository(),
+        };
+        (location_id, repository)
+    }
+}
+
+/// Returns the identity of a repository with the followed reference.
+fn with_reference(repository: &str, git: &GitLocation) -> String {
+    format!("{repository} {}", git.reference.as_deref().unwrap_or("HEAD"))
 }
 
 /// The name of a place for people.

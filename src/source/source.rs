@@ -91,10 +91,11 @@ impl Source {
         let store = RevisionStore::new(state_dir, settings);
         let OriginParts { location, origin, reader, interval, remembered } =
             OriginParts::of(location, &shown_location, &store)?;
+        let (identity, repository) = location.identities();
         Ok(Self {
             name: name.to_owned(),
-            identity: location.location_id(),
-            repository: location.repository(),
+            identity,
+            repository,
             verifier: location
                 .verification()
                 .map(|verification| CommitVerifier::new(verification, name, &shown_location)),
@@ -219,8 +220,7 @@ impl Source {
                 let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    let identities =
-                        self.run_blocking(move || Ok((location.location_id(), location.repository())));
+                    let identities = self.run_blocking(move || Ok(location.identities()));
                     (self.identity, self.repository) = identities.await?;
                 }
                 self.observed_once = true;

@@ -9,12 +9,10 @@ use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, y
 pub(crate) fn await_requests(site: &TestNamespace<'_>, source: &str, expected: usize) {
     eventually(&format!("{source} requests {expected} objects"), DEFAULT_TIMEOUT, || {
         let statement = site.inventory_of(source).unwrap_or_default()["data"]["handover"].clone();
-        let requests = statement.as_str().and_then(|text| text.lines().nth(1)).unwrap_or_default().to_owned();
-        if requests.split(' ').skip(1).count() == expected && requests.starts_with("claims ") {
-            Ok(())
-        } else {
-            Err(requests)
-        }
+        let text = statement.as_str().unwrap_or_default();
+        let said: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let requests = said["requests"].as_array();
+        if requests.is_some_and(|all| all.len() == expected) { Ok(()) } else { Err(text.to_owned()) }
     });
 }
 

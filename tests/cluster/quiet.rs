@@ -52,6 +52,19 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
     window.assert_silent();
 }
 
+// The kinds that the inventory names are listed while the files are read, and not again after that.
+#[test]
+fn a_diff_lists_what_is_there_once() {
+    let site = TestNamespace::new("quiet-diff");
+    let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "one"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    let window = site.window();
+    site.diff(folder.path(), &[]).ends(0);
+    let calls = window.calls();
+    let is_list = |event: &&AuditEvent| event.verb == "list" && event.resource == "deployments";
+    assert_eq!(calls.iter().filter(is_list).count(), 1, "{calls:#?}");
+}
+
 /// Returns the number of reads of the inventory.
 fn count_reads(window: &AuditWindow<'_>) -> usize {
     let is_read = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
@@ -229,7 +242,8 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     // Once its inventory is tidy, so that nothing of what it made is claimed any more.
     let open = || {
         let inventory = site.inventory()?;
-        let is_tidy = inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
+        let is_tidy =
+            inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\"requests\":[]"));
         let findings = inventory["data"]["not-as-wanted"].to_string();
         (is_tidy && findings.contains("Deployment")).then_some(findings)
     };

@@ -78,8 +78,8 @@ fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
     crate::support::eventually("a source has said how far it is", SHARED, || {
         let said = site.api.value(&inventory, "/data/handover");
         let text = said.as_str().unwrap_or_default();
-        let done = text.starts_with(&format!("read {revision} ")) && text.contains("\nclaims\n");
-        if done { Ok(()) } else { Err(text.to_owned()) }
+        let done = [format!("\"read\":\"{revision}\""), "\"requests\":[]".to_owned()];
+        if done.iter().all(|fact| text.contains(fact)) { Ok(()) } else { Err(text.to_owned()) }
     });
 }
 
@@ -457,8 +457,9 @@ fn what_moves_to_another_repository_stays_while_that_one_cannot_be_read_complete
     taker.change("b/env.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env\n");
     let inventory = at("ConfigMap", &site.system(), "moves-partial-b");
     crate::support::eventually("the source says that it is incomplete", SHARED, || {
-        let said = site.api.value(&inventory, "/data/handover").to_string();
-        if said.contains("state partial daemon") { Ok(()) } else { Err(said) }
+        let said = site.api.value(&inventory, "/data/handover");
+        let text = said.as_str().unwrap_or_default();
+        if text.contains("\"complete\":false,\"daemon\":true") { Ok(()) } else { Err(text.to_owned()) }
     });
     giver.remove("a/env.yaml");
     giver.commit("Drop it");

@@ -13,6 +13,12 @@ const WORDS: &[&str] = &[
     "%0A",
     "%",
     "and others",
+    "{\"others\":true}",
+    "\"object\":\"ConfigMap/shop/env\",",
+    "\"prune\":\"confirm\",",
+    "\"serial\":18446744073709551615,",
+    "\"failed\":true,",
+    "\\n",
     "00112233445566778899aabbccddeeff",
     " ",
     "  ",
@@ -50,15 +56,15 @@ fn check(bytes: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(bytes);
     let inventory = inventory_of(&text);
     let read = read(Some(&inventory), "git+https://x/y", &HashCiphers::default());
-    let pending = pending_prunes(&inventory);
+    let pending = inventory.pending_prunes();
     for prune in &pending {
-        let line = prune.to_string();
+        let line = prune.line();
         assert_eq!(line.lines().count(), 1, "{line:?}");
         assert_eq!(PendingPrune::parse(&line).as_ref(), Some(prune), "{line:?}");
     }
-    let kept = kept_text(&read.kept).map(|text| kept_objects(&inventory_of(&text)));
+    let kept = kept_text(&read.kept).map(|text| inventory_of(&text).kept_objects());
     assert_eq!(kept.unwrap_or_default(), read.kept, "{:?}", kept_text(&read.kept));
-    assert_eq!(parse_finished(&finished_text(&read.finished)), read.finished);
+    assert_eq!(parse_finished_jobs(&finished_jobs_text(&read.finished)), read.finished);
     let unreadable = UnreadableRecords::find(&inventory, "rhumb", "shop").into_texts();
     assert!(unreadable.iter().all(|text| text.len() < 1000), "{unreadable:?}");
     let stays = [
@@ -74,7 +80,7 @@ fn check(bytes: &[u8]) -> u64 {
         read.finished.len(),
         read.confirmed.len(),
         read.acknowledged.len(),
-        (unreadable.len(), unlisted_prune_count(&inventory) > 0, read.paused.is_some()),
+        (unreadable.len(), inventory.unlisted_prune_count() > 0, read.paused.is_some()),
     ))
 }
 
@@ -85,6 +91,9 @@ fn inventory_texts() {
         "u-1 ConfigMap shop/env nobody wants it\nu-2 ClusterRole.rbac.authorization.k8s.io /a%20b it is first\n".to_owned(),
         "never 1764338069 ConfigMap shop/env\nconfirm Secret shop/a\nand others".to_owned(),
         format!("Job.batch shop/migrate {hash}\n"),
+        "{\"uid\":\"u-1\",\"object\":\"ConfigMap/shop/env\",\"reason\":\"nobody wants it\"}\n".to_owned(),
+        "{\"object\":\"ConfigMap/shop/env\",\"prune\":\"never\",\"serial\":1764338069}\n{\"others\":true}".to_owned(),
+        format!("{{\"object\":\"Job.batch/shop/migrate\",\"content\":\"{hash}\",\"failed\":true}}\n"),
         "git+https://x/y and /srv/manifests and /srv/b".to_owned(),
         "since 2030-01-01 00:00:00 UTC: why".to_owned(),
         "17".to_owned(),

@@ -1,24 +1,8 @@
 use std::time::Instant;
 
 use super::*;
-use crate::engine::{Engine, Input};
-
-#[test]
-fn a_place_is_found_among_others_as_a_whole() {
-    let check = |location: &str, made_from: &str, expected: bool| {
-        assert_eq!(is_among(location, made_from), expected, "{location} among {made_from}");
-    };
-    check("/srv/a", "/srv/a", true);
-    check("/srv/a", "/srv/a and /srv/b", true);
-    check("/srv/b", "/srv/a and /srv/b", true);
-    check("/srv/b", "/srv/a and /srv/b and /srv/c", true);
-    check("/srv", "/srv/a and /srv/b", false);
-    check("/srv/a", "/srv/ab and /srv/b", false);
-    check("b", "a/b and c", false);
-    // A folder of an odd name.
-    check("this and that", "/srv/a and this and that", true);
-    check("/srv/a", "this and that", false);
-}
+use crate::engine::{Engine, Input, MAX_FINISHED_BYTES};
+use crate::object::ObjectId;
 
 #[test]
 fn so_many_places_are_named_the_first_and_the_last_ones() {
@@ -35,7 +19,7 @@ fn what_an_older_version_took_over_from_objects_is_cut() {
     let inventory =
         InventoryObject { data: [(ACKNOWLEDGED_KEY.to_owned(), text)].into(), ..InventoryObject::default() };
     assert!(is_overlong(Some(&inventory)));
-    let all = acknowledgements(&inventory);
+    let all = inventory.acknowledgements();
     let text = Acknowledgement::text(&all);
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
@@ -55,7 +39,7 @@ fn of_many_deletions_those_are_listed_that_have_room_and_the_others_are_counted(
         assert_eq!((list.lines().count(), left), (listed, count - listed), "{count} in {room}");
         assert!(list.len() <= room);
     };
-    let line = pending(0).to_string().len() + 1;
+    let line = pending(0).line().len() + 1;
     check(3, MAX_PENDING_BYTES, 3);
     check(5000, MAX_PENDING_BYTES, MAX_LISTED_PENDING);
     check(5000, line * 7 + line / 2, 7);
@@ -74,9 +58,9 @@ fn no_name_is_read_as_another_or_as_two() {
             id: ObjectId::new(&kind, None, name),
             reason: "it is asked for by name".to_owned(),
         };
-        let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{pending}\n{pending}\n"))].into();
+        let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{0}\n{0}\n", pending.line()))].into();
         let inventory = InventoryObject { data, ..InventoryObject::default() };
-        assert_eq!(pending_prunes(&inventory), [pending.clone(), pending], "{name:?}");
+        assert_eq!(inventory.pending_prunes(), [pending.clone(), pending], "{name:?}");
     }
 }
 
@@ -142,8 +126,10 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
 
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_while() {
-    let text =
-        parse_finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
+    let text = parse_finished_jobs(&format!(
+        "Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n",
+        "0".repeat(32)
+    ));
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
@@ -327,7 +313,7 @@ fn a_confirmed_deletion_is_recorded_as_long_as_it_is_to_come() {
 // A file that was not read may want it still, and then it would run again.
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_manifest_was_not_read_for_a_while() {
-    let text = parse_finished(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));
+    let text = parse_finished_jobs(&format!("Job.batch shop/migrate {}\n", "0".repeat(32)));
     let kept = |incomplete: Option<&str>| {
         let mut engine = watching(None, None);
         let (revision, incomplete) = (Some(Revision::new("r1")), incomplete.map(Into::into));
@@ -391,7 +377,7 @@ fn a_deletion_that_waits_for_a_person_is_listed_as_long_as_it_waits() {
     let (mut engine, other) = having_one_too_many();
     let listed = |engine: &Engine| {
         let inventory = to_write(engine);
-        let ids = pending_prunes(&inventory).into_iter().map(|pending| pending.id);
+        let ids = inventory.pending_prunes().into_iter().map(|pending| pending.id);
         let keys = [PENDING_PRUNES_KEY, UNLISTED_PENDING_KEY].map(|key| inventory.data.contains_key(key));
         (ids.collect::<Vec<_>>(), keys)
     };
@@ -425,24 +411,17 @@ fn an_inventory_is_not_current_that_says_more_than_is_so() {
 }
 
 #[test]
-fn an_inventory_says_where_it_was_made_from_and_how_many_deletions_it_does_not_list() {
-    let mut inventory = InventoryObject::default();
-    assert_eq!((is_made_from(&inventory, "/srv/a"), unlisted_prune_count(&inventory)), (None, 0));
-    inventory.annotations.insert(annotations::SOURCE.to_owned(), "/srv/a and /srv/b".to_owned());
-    inventory.data.insert(UNLISTED_PENDING_KEY.to_owned(), "7".to_owned());
-    assert_eq!(location(&inventory), Some("/srv/a and /srv/b"));
-    assert_eq!(["/srv/b", "/srv/c"].map(|here| is_made_from(&inventory, here)), [Some(true), Some(false)]);
-    assert_eq!(unlisted_prune_count(&inventory), 7);
-}
-
-#[test]
 fn of_the_jobs_that_have_ended_as_many_are_recorded_as_have_room() {
-    let line = format!("Job.batch shop/nightly-job0000 {}\n", "0".repeat(32));
-    let most = finished_jobs::MAX_FINISHED_BYTES / line.len();
-    assert_eq!(most * line.len(), finished_jobs::MAX_FINISHED_BYTES, "the last one has just enough");
+    let hash = "0".repeat(32);
+    let line = |number: usize| {
+        let object = format!("Job.batch/shop/nightly-report-of-job-{number:04}");
+        format!("{{\"object\":\"{object}\",\"content\":\"{hash}\"}}\n")
+    };
+    let most = MAX_FINISHED_BYTES / line(0).len();
+    assert_eq!(most * line(0).len(), MAX_FINISHED_BYTES, "the last one has just enough");
     for (count, expected) in [(0, 0), (most - 1, most - 1), (most + 1, most)] {
-        let text: String = (0..count).map(|number| line.replace("0000 ", &format!("{number:04} "))).collect();
-        let written = finished_text(&parse_finished(&text));
+        let text: String = (0..count).map(line).collect();
+        let written = finished_jobs_text(&parse_finished_jobs(&text));
         assert_eq!(written.lines().count(), expected);
         assert!(text.starts_with(&written));
     }
@@ -524,7 +503,7 @@ fn an_inventory_is_not_current_that_lacks_what_came_of_an_order() {
     engine.handle_now(Input::Ordered { source: SourceId::new(0), orders: vec![order] });
     engine.poll_orders(OrderReach::Confirmations);
     assert!(!is_current(engine.view(), SourceId::new(0), Some(&before)));
-    let tokens = acknowledgements(&to_write(&engine)).into_iter().map(|one| one.token.to_string());
+    let tokens = to_write(&engine).acknowledgements().into_iter().map(|one| one.token.to_string());
     assert_eq!(tokens.collect::<Vec<_>>(), ["1-a"]);
 }
 

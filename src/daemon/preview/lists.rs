@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::super::inventory;
 use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
+use super::early_lists::EarlyInventory;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
 use crate::engine::{
     HashCipherStatus, Input, Inventory, KindState, LiveObject, Order, OrderVerb, PrunePolicy, Uid,
@@ -21,13 +22,16 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Lists in flight at once.
-const CONCURRENT_LISTS: usize = 4;
+pub(super) const CONCURRENT_LISTS: usize = 4;
 
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
         let name = self.engine.view().source(self.source).declared.name.clone();
-        let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
+        let inventory = match self.early_lists.inventory.take() {
+            Some(EarlyInventory(inventory)) => inventory,
+            None => self.cluster.read_inventory(&self.namespace, &name).await?,
+        };
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
         if inventory::seal_status(inventory.as_ref(), self.engine.view().seals()) == HashCipherStatus::Locked
         {
@@ -124,7 +128,14 @@ impl PreviewRun {
             for listing in self.list_scopes(&kind) {
                 let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
                 let (acting, kind) = (self.source_view().acting.clone(), kind.clone());
-                lists.push(async move { (listing, acting.list(&kind, &selector).await) });
+                let early = self.early_lists.take_members(&kind.gvk, listing.namespace.as_ref());
+                lists.push(async move {
+                    let listed = match early {
+                        Some(all) => Ok(all),
+                        None => acting.list(&kind, &selector).await,
+                    };
+                    (listing, listed)
+                });
             }
         }
         let mut lists = stream::iter(lists).buffered(CONCURRENT_LISTS);

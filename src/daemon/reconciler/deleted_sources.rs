@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::inventory::{self, CallState, InventoryState};
+use super::super::inventory::{CallState, InventoryState};
 use super::Reconciler;
+use crate::cluster::InventoryObject;
 use crate::engine::{HashCipherStatus, PruneDecision, SourceId, SourceLifecycle};
 use crate::object::ObjectId;
 use crate::report::RemainingObjects;
@@ -67,7 +68,7 @@ impl Reconciler {
             return Some(RemainingObjects::Objects(self.describe_first(goes)));
         }
         // An inventory that was made anew does not name its former kinds.
-        let location = store.inventory.inventory().and_then(inventory::location);
+        let location = store.inventory.inventory().and_then(InventoryObject::location);
         Some(if location.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::super::inventory::pending_prunes;
 use super::super::source_task::LastCheck;
 use super::opt_out_events::OptOutHistory;
 use crate::cluster::InventoryObject;
@@ -139,7 +138,7 @@ impl EventHistory {
         };
         state.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
         state.opt_outs = OptOutHistory::restored(&inventory.data);
-        state.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
+        state.pending = inventory.pending_prunes().into_iter().map(|pending| pending.id).collect();
     }
 
     /// Returns what was reported about opt-outs of a source.

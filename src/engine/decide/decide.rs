@@ -570,7 +570,7 @@ fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) 
 }
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
-    let failure = input.entry.last_failure.as_ref().filter(|failure| failure.retry_at > now)?;
+    let failure = input.entry.rare.last_failure.as_ref().filter(|failure| failure.retry_at > now)?;
     Some(Reason::Retrying(failure.cause.clone(), failure.retry_at - now))
 }
 

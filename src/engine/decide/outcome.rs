@@ -145,10 +145,10 @@ impl Engine {
         entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
         if apply.precondition == Precondition::Absent && id.is("batch", "Job") {
-            entry.created_incarnation = Some(Box::new(answer.uid.clone()));
+            entry.rare.change(|rare| rare.created_incarnation = Some(answer.uid.clone()));
         }
-        (entry.api_refusal, entry.repair_refusal) = (None, None);
-        (entry.last_failure, entry.dry_run) = (None, None);
+        (entry.api_refusal, entry.dry_run) = (None, None);
+        entry.rare.change(|rare| (rare.repair_refusal, rare.last_failure) = (None, None));
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
         entry.verified = Some(VerifiedOwnership {
@@ -163,8 +163,10 @@ impl Engine {
             return;
         }
         if apply.purpose == ApplyPurpose::Repair {
-            entry.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
-            entry.repairs.push(now);
+            entry.rare.change(|rare| {
+                rare.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
+                rare.repairs.push(now);
+            });
         }
         // Where the watch was faster than the answer, no event has to be waited for: none may come.
         if self.objects.informer_objects.get(id).is_none_or(|live| live.rv < answer.rv) {
@@ -180,9 +182,7 @@ impl Engine {
         let scope = self.role_scope(source, id);
         for id in self.blockers.take_denied(&scope) {
             if let Some(entry) = self.objects.entries.get_mut(&id) {
-                for refused in [&mut entry.api_refusal, &mut entry.repair_refusal] {
-                    *refused = refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
-                }
+                entry.forget_refusals(RefusalRule::Rights);
                 self.objects.wakes.mark(id);
             }
         }
@@ -206,7 +206,7 @@ impl Engine {
         let is_shown = self.objects.informer_objects.contains_key(id);
         self.forget_kept(id, None);
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
-        entry.last_failure = None;
+        entry.rare.change(|rare| rare.last_failure = None);
         // Where the watch has reported it before the answer, or never will, a lookup shows what is
         // there now.
         entry.min_resource_version = is_shown.then_some((rv.next(), now));
@@ -237,7 +237,7 @@ impl Engine {
         }
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
         let temporary =
-            |after: Duration, cause: RetryCause| Box::new(TemporaryFailure { retry_at: now + after, cause });
+            |after: Duration, cause: RetryCause| TemporaryFailure { retry_at: now + after, cause };
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old. Only a newer one decides
@@ -247,7 +247,8 @@ impl Engine {
                 // The watch may have shown a newer one before this answer came.
                 let newer = seen.map(|seen| action.decided_on().unwrap_or(seen).next());
                 entry.min_resource_version = newer.max(pending).map(|version| (version, now));
-                entry.last_failure = (!rest.is_zero()).then(|| temporary(rest, RetryCause::Conflict));
+                let failure = (!rest.is_zero()).then(|| temporary(rest, RetryCause::Conflict));
+                entry.rare.change(|rare| rare.last_failure = failure);
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
@@ -259,14 +260,14 @@ impl Engine {
                     };
                     let content = apply.desired.hash;
                     let is_wanted = entry.target_content().is_none_or(|(_, wanted)| wanted.hash == content);
-                    let refused = match apply.purpose {
-                        ApplyPurpose::Repair if !is_wanted => &mut entry.repair_refusal,
-                        _ => &mut entry.api_refusal,
-                    };
-                    let before = refused.take().filter(|before| before.content == content);
-                    let times = before.map_or(0, |before| before.times).saturating_add(1);
                     let source = apply.source;
-                    *refused = Some(Box::new(ApiRefusal { source, content, cause, retry, rule, times }));
+                    let refusal = ApiRefusal { source, content, cause, retry, rule, times: 1 };
+                    match apply.purpose {
+                        ApplyPurpose::Repair if !is_wanted => {
+                            entry.rare.change(|rare| refusal.replace(&mut rare.repair_refusal));
+                        }
+                        _ => refusal.replace(&mut entry.api_refusal),
+                    }
                     if rule == RefusalRule::Rights {
                         self.blockers.record_missing_right(self.role_scope(source, id), id);
                     }
@@ -275,7 +276,10 @@ impl Engine {
                     self.propose_refused_releases(id);
                     self.wake_unused_claims();
                 }
-                _ => entry.last_failure = after.map(|after| temporary(after, RetryCause::Message(text))),
+                _ => {
+                    let failure = after.map(|after| temporary(after, RetryCause::Message(text)));
+                    entry.rare.change(|rare| rare.last_failure = failure);
+                }
             },
             WriteFailure::Unknown(why, after) => {
                 // The write may have been carried out: the object is looked up before anything is
@@ -283,7 +287,8 @@ impl Engine {
                 if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
                     entry.direct_view = None;
                 }
-                entry.last_failure = Some(temporary(after, RetryCause::Message(why)));
+                let failure = temporary(after, RetryCause::Message(why));
+                entry.rare.change(|rare| rare.last_failure = Some(failure));
                 // It may be the content on which the server fails.
                 if let Action::Apply(apply) | Action::DryRun(apply) = action {
                     let retry = now + after.max(COMPETITOR_RETRY_DELAY);

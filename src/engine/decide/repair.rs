@@ -165,8 +165,14 @@ pub(super) fn enforce(input: &DecisionInput<'_>, reason: Reason, now: Instant) -
 /// Returns the pause after the repairs so far: short where a repair costs no pod, the whole window
 /// where each restarts some.
 pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
-    let recent: Vec<Instant> =
-        input.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
+    let recent: Vec<Instant> = input
+        .entry
+        .rare
+        .repairs
+        .iter()
+        .copied()
+        .filter(|at| now.duration_since(*at) < FIGHT_WINDOW)
+        .collect();
     let oldest = recent.len().checked_sub(MAX_REPAIRS_PER_FIGHT).and_then(|first| recent.get(first))?;
     let remaining_window = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {

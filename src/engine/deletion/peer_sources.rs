@@ -16,23 +16,9 @@ use crate::engine::deletion::prune_cause::PeerInterest;
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-/// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
+/// The maximum number of objects in a list: with 35 bytes each it stays far below the limit of a
 /// `ConfigMap`.
 pub(crate) const MAX_REQUESTED_OBJECTS: usize = 500;
-
-/// A longer text is not read: no statement of ours is nearly as long.
-const MAX_STATEMENT_BYTES: usize = 256 << 10;
-
-/// Stands for more objects than are named.
-const ANY_OBJECT_WORD: &str = "*";
-
-/// Stands for a repository that a source does not follow, and for a revision that it has not read.
-const NO_VALUE_WORD: &str = "-";
-
-/// Stands for a source that was read completely, for one that was not, and for one of a daemon.
-const COMPLETE_WORD: &str = "complete";
-const PARTIAL_WORD: &str = "partial";
-const DAEMON_WORD: &str = "daemon";
 
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,121 +154,6 @@ impl TakeoverRequests {
             (Self::Listed(_), Self::Unlisted) => false,
             (Self::Listed(all), Self::Listed(some)) => some.is_subset(all),
         }
-    }
-}
-
-impl SourceStatement {
-    /// Writes it as text: a line for each fact.
-    pub(crate) fn text(&self) -> String {
-        let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
-        let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
-        let progress = match &self.progress {
-            SourceProgress::Unversioned => NO_VALUE_WORD.to_owned(),
-            SourceProgress::Revision { repository, read } => {
-                let read = read.as_ref().map_or_else(|| NO_VALUE_WORD.to_owned(), ToString::to_string);
-                format!("{read} {repository}")
-            }
-        };
-        let requests = match &self.takeover_requests {
-            TakeoverRequests::Unlisted => format!(" {ANY_OBJECT_WORD}"),
-            TakeoverRequests::Listed(these) => marks(these),
-        };
-        let completeness = match self.completeness {
-            SourceCompleteness::Complete => COMPLETE_WORD,
-            SourceCompleteness::Partial => PARTIAL_WORD,
-        };
-        let service = match self.service {
-            SourceService::OneShot => NO_VALUE_WORD,
-            SourceService::Daemon => DAEMON_WORD,
-        };
-        let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE_WORD.to_owned());
-        let since = or_none(self.released_since.map(|since| since.to_string()));
-        let request = or_none(self.observation_request.as_ref().map(ToString::to_string));
-        let taken = self.answered_requests.iter();
-        let answered =
-            taken.flat_map(|(set, request)| [" ".to_owned(), format!("{set}={request}")]).collect::<String>();
-        format!(
-            "read {progress}\nclaims{requests}\nreleased{}\nsince {since}\n\
-             state {completeness} {service}\nasks {request}\nlooked{answered}\n",
-            marks(&self.released)
-        )
-    }
-
-    /// Reads it from text.
-    ///
-    /// Fails, in words, where any of it is not understood: half a statement could hide a request.
-    pub(crate) fn parse(text: &str) -> Result<Self, Arc<str>> {
-        if text.len() > MAX_STATEMENT_BYTES {
-            return Err(format!(
-                "it is {} bytes long, and at most {MAX_STATEMENT_BYTES} are read",
-                text.len()
-            )
-            .into());
-        }
-        let garbled = || Arc::<str>::from("it is garbled");
-        let mut lines = text.lines();
-        let mut line = |word: &str| {
-            let rest = lines.next().and_then(|line| line.strip_prefix(word)).ok_or_else(garbled)?;
-            if rest.is_empty() { Ok(rest) } else { rest.strip_prefix(' ').ok_or_else(garbled) }
-        };
-        let marks = |text: &str| {
-            let each = text.split(' ').filter(|word| !word.is_empty());
-            let all = each.map(|word| ContentHash::parse(word).ok_or_else(garbled));
-            all.collect::<Result<BTreeSet<ContentHash>, Arc<str>>>()
-        };
-        let progress = match line("read")? {
-            NO_VALUE_WORD => SourceProgress::Unversioned,
-            text => {
-                let (read, repository) = text.split_once(' ').ok_or_else(garbled)?;
-                let read = (read != NO_VALUE_WORD).then(|| Revision::new(read));
-                SourceProgress::Revision { repository: repository.into(), read }
-            }
-        };
-        let requests = match line("claims")? {
-            ANY_OBJECT_WORD => TakeoverRequests::Unlisted,
-            text => TakeoverRequests::Listed(marks(text)?),
-        };
-        let released = marks(line("released")?)?;
-        let statement = Self { progress, takeover_requests: requests, released, ..Self::default() };
-        let rest: Vec<&str> = lines.collect();
-        match rest[..] {
-            // A daemon of an earlier version says no more.
-            [] => Ok(statement),
-            [since, state, request, answered] => {
-                statement.with_last_lines(since, state, request, answered).ok_or_else(garbled)
-            }
-            _ => Err(garbled()),
-        }
-    }
-
-    /// Adds the contents of the last four lines.
-    fn with_last_lines(self, since: &str, state: &str, request: &str, answered: &str) -> Option<Self> {
-        let released_since = match since.strip_prefix("since ")? {
-            NO_VALUE_WORD => None,
-            seconds => Some(seconds.parse().ok()?),
-        };
-        let (completeness, service) = state.strip_prefix("state ")?.split_once(' ')?;
-        let completeness = match completeness {
-            COMPLETE_WORD => SourceCompleteness::Complete,
-            PARTIAL_WORD => SourceCompleteness::Partial,
-            _ => return None,
-        };
-        let service = match service {
-            NO_VALUE_WORD => SourceService::OneShot,
-            DAEMON_WORD => SourceService::Daemon,
-            _ => return None,
-        };
-        let observation_request = match request.strip_prefix("asks ")? {
-            NO_VALUE_WORD => None,
-            text => Some(ObservationRequest::parse(text)?),
-        };
-        let each = answered.strip_prefix("looked")?.split(' ').filter(|word| !word.is_empty());
-        let answered_requests = each.map(|word| {
-            let (set, request) = word.split_once('=')?;
-            Some((Arc::from(set), ObservationRequest::parse(request)?))
-        });
-        let answered_requests = answered_requests.collect::<Option<_>>()?;
-        Some(Self { released_since, completeness, service, observation_request, answered_requests, ..self })
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::rare_facts::RareFacts;
 use crate::engine::facts::release_seal::NewestRelease;
 use crate::engine::{
     ApplyVariant, ConfigStamp, ContentRef, DesiredObject, DesiredState, DryRunImpact, JobCreator, LiveObject,
@@ -144,6 +145,13 @@ impl ApiRefusal {
         self.content == content.hash && self.source == content.body.source
     }
 
+    /// Takes the place of the last refusal. That of the same content is counted on.
+    pub(in crate::engine) fn replace(mut self, last: &mut Option<Box<Self>>) {
+        let before = last.take().filter(|before| before.content == self.content);
+        self.times = before.map_or(0, |before| before.times).saturating_add(1);
+        *last = Some(Box::new(self));
+    }
+
     /// Returns whether this content may be deleted and created again, as it changes a field that
     /// never changes.
     pub(in crate::engine) fn can_be_recreated(&self, content: &DesiredObject) -> bool {
@@ -185,8 +193,6 @@ pub(crate) struct ObjectEntry {
     pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
-    /// The incarnation that this process has created last, for a Job.
-    pub created_incarnation: Option<Box<Uid>>,
     /// The accepted content before this one, as far as this process has seen it.
     pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
@@ -194,8 +200,6 @@ pub(crate) struct ObjectEntry {
     pub revision: Option<Revision>,
     /// The newest release of the object that was seen with a seal.
     pub newest_release: Option<NewestRelease>,
-    /// The incarnation that has shown the newest release first, for a Job.
-    pub release_incarnation: Option<Box<Uid>>,
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
     /// The time at which a lookup showed that there is no such object, as long as that counts.
@@ -208,26 +212,34 @@ pub(crate) struct ObjectEntry {
     pub dry_run: Option<Box<DryRunImpact>>,
     /// The last refusal.
     pub api_refusal: Option<Box<ApiRefusal>>,
-    /// The last refusal of a repair of the accepted content, while another one is wanted. Kept
-    /// apart: each of the two would make the other one forgotten, and be tried again at once.
-    pub repair_refusal: Option<Box<ApiRefusal>>,
-    /// The times of our repairs within the last minute: five are a fight.
-    pub repairs: Vec<Instant>,
-    /// The content with which it was seen ended, for a Job: it may go away by itself in the next
-    /// moment. Others can make a Job that only looks so, which does not count.
-    pub ended: Option<Box<ContentHash>>,
     /// The rejection of the content that the newest revision asks for, with the content in its
     /// place.
     pub rejection: Option<Box<ObjectRejection>>,
-    /// The last temporary failure.
-    pub last_failure: Option<Box<TemporaryFailure>>,
+    /// The facts that few objects have.
+    pub rare: RareFacts,
 }
 
 impl ObjectEntry {
     /// Returns the last refusal of a content.
     pub(in crate::engine) fn refusal_of(&self, content: &DesiredObject) -> Option<&ApiRefusal> {
-        let mut refusals = [&self.api_refusal, &self.repair_refusal].into_iter().flatten();
+        let mut refusals = [&self.api_refusal, &self.rare.repair_refusal].into_iter().flatten();
         refusals.find(|refusal| refusal.is_of(content)).map(|refusal| &**refusal)
+    }
+
+    /// Forgets the last refusals that come from this kind of rule.
+    pub(in crate::engine) fn forget_refusals(&mut self, rule: RefusalRule) {
+        self.api_refusal = self.api_refusal.take().filter(|refusal| refusal.rule != rule);
+        if self.rare.repair_refusal.as_ref().is_some_and(|refusal| refusal.rule == rule) {
+            self.rare.change(|rare| rare.repair_refusal = None);
+        }
+    }
+
+    /// Records the content with which an object is seen ended, if it is a Job that rhumb has created.
+    pub(in crate::engine) fn note_end(&mut self, live: &LiveObject, content: ContentHash) {
+        let ended = (live.finished && self.is_created_by_rhumb(live)).then_some(content);
+        if self.rare.ended != ended {
+            self.rare.change(|rare| rare.ended = ended);
+        }
     }
 
     /// Returns whether its target is what the server refused last. The refusal of another content says
@@ -269,13 +281,14 @@ impl ObjectEntry {
     /// if it is no copy, or this process has created it.
     pub(in crate::engine) fn is_created_by_rhumb(&self, live: &LiveObject) -> bool {
         let is_sealed = !live.is_unproven() && live.job_creator == JobCreator::Rhumb;
-        (is_sealed && !self.is_copied_release(live)) || self.created_incarnation.as_deref() == Some(&live.uid)
+        (is_sealed && !self.is_copied_release(live))
+            || self.rare.created_incarnation.as_ref() == Some(&live.uid)
     }
 
     /// Returns whether it is a Job that was seen ended with a content, and goes away by itself.
     pub(in crate::engine) fn has_ended_with(&self, content: &DesiredObject) -> bool {
         content.traits.lifetime == ObjectLifetime::AfterFinish
-            && self.ended.as_deref().is_some_and(|hash| content.has_hash(*hash))
+            && self.rare.ended.is_some_and(|hash| content.has_hash(hash))
     }
 
     /// Returns the source that brought the content in force, where that has been read.

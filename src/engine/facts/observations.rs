@@ -168,9 +168,7 @@ impl Engine {
             entry.min_resource_version = None;
             entry.verified = None;
             // A creation changes no field. The answer to our own deletion may be lost.
-            for refusal in [&mut entry.api_refusal, &mut entry.repair_refusal] {
-                *refusal = refusal.take().filter(|refusal| refusal.rule != RefusalRule::Immutable);
-            }
+            entry.forget_refusals(RefusalRule::Immutable);
         }
         self.rollouts.writes_in_flight.note_unshown(id);
         self.objects.forget_unwanted(id);
@@ -356,8 +354,8 @@ impl Engine {
         let (source, desired) = entry.target_content()?;
         let inventory = self.sources[source].inventory.as_ref();
         let recorded = inventory.and_then(|inventory| Some(inventory.finished.get(id)?.content));
-        let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
-        seen.filter(|hash| desired.has_hash(**hash)).copied().or(recorded)
+        let seen = entry.rare.ended.filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
+        seen.filter(|hash| desired.has_hash(*hash)).or(recorded)
     }
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.

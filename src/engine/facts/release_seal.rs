@@ -94,7 +94,7 @@ impl ObjectEntry {
         let is_newest = self
             .newest_release
             .is_some_and(|newest| newest.serial > 0 && newest.serial == live.release_serial);
-        is_newest && self.release_incarnation.as_deref().is_some_and(|first| *first != live.uid)
+        is_newest && self.rare.release_incarnation.as_ref().is_some_and(|first| *first != live.uid)
     }
 }
 
@@ -110,7 +110,10 @@ impl Engine {
         };
         let Some(entry) = self.objects.entries.get_mut(id) else { return };
         if entry.newest_release.is_none_or(|known| known.serial < newest.serial) {
-            entry.release_incarnation = id.is("batch", "Job").then(|| Box::new(live.uid.clone()));
+            let first = id.is("batch", "Job").then(|| live.uid.clone());
+            if first != entry.rare.release_incarnation {
+                entry.rare.change(|rare| rare.release_incarnation = first);
+            }
         }
         if entry.newest_release.is_none_or(|known| known.serial <= newest.serial) {
             entry.newest_release = Some(newest);
@@ -408,7 +411,7 @@ impl ObjectEntry {
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());
-            self.ended = (live.finished && self.is_created_by_rhumb(live)).then(|| Box::new(shown.hash));
+            self.note_end(live, shown.hash);
             if !self.accepted.content().is_some_and(|accepted| accepted.has_hash(shown.hash)) {
                 (self.accepted, self.revision) = (AcceptedContent::Known(desired), newest.cloned());
             } else if self.revision.is_none() {
@@ -418,7 +421,7 @@ impl ObjectEntry {
         };
         self.revision = Some(release.revision.clone());
         self.incarnation = Some(live.uid.clone());
-        self.ended = (live.finished && self.is_created_by_rhumb(live)).then(|| Box::new(release.hash));
+        self.note_end(live, release.hash);
         match (&self.accepted, wanted) {
             (AcceptedContent::Known(accepted), _) if accepted.has_hash(release.hash) => {}
             (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),

@@ -124,7 +124,7 @@ impl Engine {
         let before = guess(self);
         if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.dry_run = Some(Box::new(dry_run));
-            entry.last_failure = None;
+            entry.rare.change(|rare| rare.last_failure = None);
         }
         self.drop_outdated_view(id);
         if before != guess(self) {

@@ -197,7 +197,7 @@ impl Engine {
         let inventory = self.sources[source].inventory.as_ref();
         let has_ended = |accepted: &DesiredObject| {
             let recorded = inventory.and_then(|inventory| Some(inventory.finished.get(id)?.content));
-            entry.ended.as_deref().copied().into_iter().chain(recorded).any(|hash| accepted.has_hash(hash))
+            entry.rare.ended.into_iter().chain(recorded).any(|hash| accepted.has_hash(hash))
         };
         let good = match (&entry.accepted, &entry.revision) {
             (AcceptedContent::Nothing, _) => return RollbackTarget::Absent,

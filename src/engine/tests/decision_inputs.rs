@@ -106,7 +106,7 @@ impl Scene {
         self.with(|scene| {
             let cause = RetryCause::Message("it hangs".into());
             let failure = TemporaryFailure { retry_at: scene.now + retry_after, cause };
-            scene.entry.last_failure = Some(Box::new(failure));
+            scene.entry.rare.change(|rare| rare.last_failure = Some(failure));
         })
     }
 
@@ -114,7 +114,8 @@ impl Scene {
     pub(super) fn repaired(self, ages: &[u64]) -> Self {
         self.with(|scene| {
             let at = |age: &u64| scene.now.checked_sub(Duration::from_secs(*age)).unwrap();
-            scene.entry.repairs = ages.iter().map(at).collect();
+            let repairs: Vec<_> = ages.iter().map(at).collect();
+            scene.entry.rare.change(|rare| rare.repairs = repairs);
         })
     }
 

@@ -139,7 +139,8 @@ fn an_object_that_somebody_has_deleted_goes_back_to_the_content_in_force() {
     check(&brought, RollbackTarget::Unknown);
     // A Job that has ended goes away by itself.
     let ended = |harness: &mut Harness| {
-        harness.engine.objects.entries.get_mut(&a).unwrap().ended = Some(Box::new(content(1)));
+        let entry = harness.engine.objects.entries.get_mut(&a).unwrap();
+        entry.rare.change(|rare| rare.ended = Some(content(1)));
     };
     check(&ended, RollbackTarget::Absent);
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::fixture::{TestRepository, folder, git};
+use crate::source::followed_repository::FOLLOWED_OPENINGS;
 use crate::source::{GitLocation, ResolvedLocation};
 
 fn url(text: &str, inside: &str) -> String {
@@ -62,6 +63,23 @@ fn folders_inside_are_places_of_their_own() {
     assert_eq!(url("git@example.com:org/shop", "./deploy//prod"), "example.com/org/shop//deploy/prod");
     assert_ne!(url("https://example.com/org/shop/deploy", ""), url("https://example.com/org/shop", "deploy"));
     assert_eq!(url("/srv/none", "deploy"), "/srv/none/deploy");
+}
+
+#[test]
+fn a_repository_without_a_folder_is_looked_at_once_for_both_of_its_identities() {
+    let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
+    let check = |inside: Option<&str>, expected: usize| {
+        let path = inside.map(str::to_owned);
+        let location = ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(&text(repo.path())) });
+        let before = FOLLOWED_OPENINGS.get();
+        let found = location.identities();
+        assert_eq!(FOLLOWED_OPENINGS.get() - before, expected, "{inside:?}");
+        assert_eq!(found, (location.location_id(), location.repository()), "{inside:?}");
+    };
+    check(None, 1);
+    check(Some("deploy"), 2);
+    let folder = ResolvedLocation::Directory(repo.path().to_owned());
+    assert_eq!(folder.identities(), (folder.location_id(), None));
 }
 
 #[test]
