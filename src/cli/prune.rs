@@ -87,7 +87,7 @@ async fn confirm(
             if outcome.as_deref().is_some_and(orders::is_idle) {
                 exit = ExitStatus::Differs;
             }
-            let words = outcome.unwrap_or_else(|| unacknowledged(system, source, batch.len()));
+            let words = outcome.unwrap_or_else(|| unacknowledged_text(system, source, batch.len()));
             terminal.print(&format!("{}\n", clean_text(&words)))?;
         }
     }
@@ -122,7 +122,7 @@ async fn order(
 }
 
 /// Returns what is said of a confirmation that nobody has taken note of yet.
-fn unacknowledged(system: &str, source: &str, count: usize) -> String {
+fn unacknowledged_text(system: &str, source: &str, count: usize) -> String {
     format!(
         "{count} confirmed in {}; `rhumb run` deletes them once it follows source {source}, `rhumb apply --prune` at its next pass",
         orders::object_text(system, source)

@@ -147,7 +147,7 @@ pub(super) fn default_namespace(global: &GlobalArgs) -> DnsLabel {
 }
 
 /// Returns the settings of `why`, where it names a source.
-pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
+pub(super) fn config_for_why(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
     let Some(source) = args.source.clone() else {
         if args.location.reference.is_none() && args.location.path.is_none() {
             return Ok(None);

@@ -141,7 +141,7 @@ pub(crate) struct FetchSpec {
     /// The places that charts may be fetched from.
     pub allow: Vec<ChartAddress>,
     /// The credentials that are shown to hosts.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_for_each_host")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "deserialize_host_credentials")]
     pub credentials: Vec<HostCredential>,
 }
 
@@ -161,7 +161,9 @@ impl FetchSpec {
     }
 }
 
-fn one_for_each_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostCredential>, D::Error> {
+fn deserialize_host_credentials<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<HostCredential>, D::Error> {
     let all = Vec::<HostCredential>::deserialize(deserializer)?;
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.host == one.host) {

@@ -46,7 +46,7 @@ mod manifest_facts;
 mod missing_kinds;
 mod moved_objects;
 mod parse_ahead;
-mod parsed_files;
+mod parsed_manifests;
 mod pass_result;
 mod pins;
 mod plan_lookups;

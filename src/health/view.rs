@@ -125,20 +125,20 @@ fn number(value: &Value) -> Option<i64> {
 
 /// Returns the health of an object that its controller works on.
 pub(super) fn in_progress(message: &str) -> Health {
-    because(HealthStatus::InProgress, message)
+    health_with_reason(HealthStatus::InProgress, message)
 }
 
 /// Returns the health of an object that its controller has given up.
 pub(super) fn failed(message: &str) -> Health {
-    because(HealthStatus::Failed, message)
+    health_with_reason(HealthStatus::Failed, message)
 }
 
 /// Returns the health of an object that is being deleted.
 pub(super) fn terminating(message: &str) -> Health {
-    because(HealthStatus::Terminating, message)
+    health_with_reason(HealthStatus::Terminating, message)
 }
 
-fn because(status: HealthStatus, message: &str) -> Health {
+fn health_with_reason(status: HealthStatus, message: &str) -> Health {
     match one_line(message).as_str() {
         "" => Health::new(status, "no reason given"),
         line => Health::new(status, line),

@@ -159,7 +159,7 @@ impl Decrypter {
     }
 
     fn identities_for(&self, at: &ManifestOrigin) -> Result<AgeIdentities, Box<Diagnostic>> {
-        self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))
+        self.identities().map_err(|why| Box::new(missing_key_diagnostic(at.clone(), &why)))
     }
 }
 
@@ -211,7 +211,7 @@ impl RenderDecrypter<'_> {
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
         let identities = self.identities.get_or_init(|| self.decrypter.identities());
-        let missing = |why: &String| Box::new(keyless(file, bytes, format, why));
+        let missing = |why: &String| Box::new(keyless_diagnostic(file, bytes, format, why));
         Ok(open(file, bytes, format, identities.as_ref().map_err(missing)?)?)
     }
 }
@@ -259,14 +259,16 @@ pub(crate) fn is_key_missing(found: &Diagnostic) -> bool {
 
 /// Returns what is wrong with a file where there are no identities. One that none could open says
 /// so: an identity is no remedy then.
-fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
+fn keyless_diagnostic(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
     match open(file, bytes, format, &AgeIdentities::default()) {
-        Ok(_) | Err(SopsError::NoKey { .. }) => no_key(ManifestOrigin::of_file(file.clone()), why),
+        Ok(_) | Err(SopsError::NoKey { .. }) => {
+            missing_key_diagnostic(ManifestOrigin::of_file(file.clone()), why)
+        }
         Err(error) => error.diagnostic(),
     }
 }
 
-fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {
+fn missing_key_diagnostic(at: ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("this file is encrypted by SOPS, and cannot be opened: {why}");
     let hint = "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE";
     Diagnostic::error(at, NO_KEY, message).hint(hint)

@@ -16,7 +16,7 @@ use super::kustomize::{
 };
 use super::opened_inputs::{ExtractedValues, OpenedInputs};
 use super::origin::{ObjectOrigin, strip_origin, strip_transformations};
-use super::paths::{folder_of, seen_from};
+use super::paths::{folder_of, relative_to};
 use super::printed_root::{PrintedRoot, print_expected, print_with_origins};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
@@ -168,7 +168,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     let named = paths.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = finder.with_charts(named);
     let chart_folders: Vec<String> =
-        paths.keys().map(|path| seen_from(&closure.root, folder_of(path))).collect();
+        paths.keys().map(|path| relative_to(&closure.root, folder_of(path))).collect();
     let (mut objects, mut origins) = (BuiltObjects::default(), origins.into_iter());
     for PrintedDocument { mut body, findings } in documents {
         let annotated = match tracking {
@@ -298,7 +298,7 @@ pub(super) async fn build<T: FileTree>(
         return Ok(Zeroizing::new(run.output));
     }
     // Of a program that has no memory left the last words are where it stopped.
-    if run.denied_by() == Some(SandboxPart::Memory) {
+    if run.denied_part() == Some(SandboxPart::Memory) {
         let (program, stderr) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }

@@ -72,9 +72,9 @@ pub(crate) fn find_roots(
 ) -> Result<RootListing, SourceError> {
     match mode {
         RenderMode::None => Ok(RootListing { roots: Vec::new(), plain: snapshot }),
-        RenderMode::Kustomize => Ok(single(start, snapshot, RootForm::Kustomize)),
-        RenderMode::Helm => Ok(single(start, snapshot, RootForm::Helm)),
-        RenderMode::Auto => automatic(start, snapshot, files, parsed, is_known_root),
+        RenderMode::Kustomize => Ok(single_root(start, snapshot, RootForm::Kustomize)),
+        RenderMode::Helm => Ok(single_root(start, snapshot, RootForm::Helm)),
+        RenderMode::Auto => find_automatic_roots(start, snapshot, files, parsed, is_known_root),
     }
 }
 
@@ -110,13 +110,13 @@ fn form_of(refused: &Diagnostic) -> Option<RootForm> {
 }
 
 /// Takes a whole folder as one root. Its render finds out if it is none.
-fn single(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
+fn single_root(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
     snapshot.files.clear();
     snapshot.refused.clear();
     RootListing { roots: vec![RenderRoot { folder: start.into(), form }], plain: snapshot }
 }
 
-fn automatic(
+fn find_automatic_roots(
     start: &str,
     snapshot: Snapshot,
     files: &impl FileTree,
@@ -167,7 +167,7 @@ mod tests {
     use crate::input::MemoryTree;
     use crate::object::Revision;
 
-    fn refused(file: &str, code: &'static str) -> Diagnostic {
+    fn refused_root(file: &str, code: &'static str) -> Diagnostic {
         Diagnostic::file_error(file, code, "refused")
     }
 
@@ -187,11 +187,11 @@ mod tests {
             .file("clusters/broken/Kustomization", "a: [");
         let refusals = || {
             vec![
-                refused("apps/web/kustomization.yaml", "kustomization"),
-                refused("chart/Chart.yaml", "helm-chart"),
-                refused("link.yaml", "symlink"),
-                refused("parts/kustomization.yml", "kustomization"),
-                refused("broken/Kustomization", "kustomization"),
+                refused_root("apps/web/kustomization.yaml", "kustomization"),
+                refused_root("chart/Chart.yaml", "helm-chart"),
+                refused_root("link.yaml", "symlink"),
+                refused_root("parts/kustomization.yml", "kustomization"),
+                refused_root("broken/Kustomization", "kustomization"),
             ]
         };
         let find = |mode| {
@@ -207,7 +207,7 @@ mod tests {
                 ("clusters/chart", RootForm::Helm),
             ]
         );
-        assert_eq!(listing.plain.refused, [refused("link.yaml", "symlink")]);
+        assert_eq!(listing.plain.refused, [refused_root("link.yaml", "symlink")]);
         let listing = find(RenderMode::None);
         assert_eq!((folders(&listing), &listing.plain.refused), (Vec::new(), &refusals()));
     }
@@ -216,7 +216,7 @@ mod tests {
     fn a_source_that_is_one_root_has_nothing_else() {
         let tree = MemoryTree::new().file("kustomization.yml", "").file("chart/Chart.yaml", "");
         let find = |mode, start| {
-            let refused = vec![refused("a/kustomization.yaml", "kustomization")];
+            let refused = vec![refused_root("a/kustomization.yaml", "kustomization")];
             find_roots(mode, start, snapshot(refused), &tree, &mut ParsedFiles::default(), |_| false).unwrap()
         };
         let listing = find(RenderMode::Kustomize, "");

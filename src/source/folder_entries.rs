@@ -91,7 +91,7 @@ impl EntryWalk<'_> {
     }
 
     /// Returns the path from the root; none where it is no UTF-8.
-    fn inside(&self, path: &Path) -> Option<String> {
+    fn relative_path(&self, path: &Path) -> Option<String> {
         path.strip_prefix(self.root.path()).ok()?.to_str().map(str::to_owned)
     }
 
@@ -106,14 +106,14 @@ impl EntryWalk<'_> {
             return Err(folder::folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            self.unlisted.extend(self.inside(&path));
+            self.unlisted.extend(self.relative_path(&path));
         }
         Ok(())
     }
 
     /// Returns whether a folder is to be entered.
     fn enter(&mut self, entry: &DirEntry) -> bool {
-        let Some(path) = self.inside(entry.path()).filter(|_| !is_own(entry)) else { return false };
+        let Some(path) = self.relative_path(entry.path()).filter(|_| !is_own(entry)) else { return false };
         self.folders.truncate(entry.depth().saturating_sub(1));
         self.folders.push(entry.path().to_owned());
         let reason = if entry.depth() > file_names::MAX_FOLDER_DEPTH {
@@ -128,7 +128,7 @@ impl EntryWalk<'_> {
     }
 
     fn take(&mut self, entry: &DirEntry) -> Result<(), SourceError> {
-        let Some(path) = self.inside(entry.path()).filter(|_| !is_own(entry)) else { return Ok(()) };
+        let Some(path) = self.relative_path(entry.path()).filter(|_| !is_own(entry)) else { return Ok(()) };
         let kind = entry.file_type();
         let form = if kind.is_symlink() {
             fs::read_link(entry.path()).map(|target| EntryForm::Link(target.into_os_string().into_vec()))

@@ -101,7 +101,7 @@ impl RenderedChanges {
     }
 
     fn add_plain(&mut self, file: &ChangedFile) {
-        self.before.extend(file.before());
+        self.before.extend(file.file_before());
         self.after.extend(file.after());
     }
 }

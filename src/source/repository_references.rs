@@ -11,7 +11,7 @@ use walkdir::WalkDir;
 
 use super::file_names;
 use super::followed_repository::{
-    self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, unreadable,
+    self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, read_error,
 };
 use super::short_name::is_whole_id;
 
@@ -128,7 +128,7 @@ impl RepositoryFolders {
             name = next;
         }
         let why = format!("it names a reference after {MAX_REFERENCE_CHAIN} others");
-        Err(unreadable(&self.folder_of(&name).join(&name), io::Error::other(why)))
+        Err(read_error(&self.folder_of(&name).join(&name), io::Error::other(why)))
     }
 
     /// Returns the folder that holds a reference.
@@ -155,7 +155,7 @@ impl RepositoryFolders {
         }
         let Some(id) = whole_id(&text) else {
             let why = "it holds neither an id nor the name of a reference";
-            return Err(unreadable(&file, io::Error::other(why)));
+            return Err(read_error(&file, io::Error::other(why)));
         };
         Ok(Some(ReferenceValue::Object(id)))
     }
@@ -171,7 +171,7 @@ impl RepositoryFolders {
         let id = line.get(..40).and_then(|id| std::str::from_utf8(id).ok()).and_then(whole_id);
         let Some(id) = id else {
             let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
-            return Err(unreadable(&self.common.join(PACKED_FILE), io::Error::other(why)));
+            return Err(read_error(&self.common.join(PACKED_FILE), io::Error::other(why)));
         };
         Ok(Some(ReferenceValue::Object(id)))
     }

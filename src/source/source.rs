@@ -154,7 +154,7 @@ impl Source {
 
     /// Returns when an observation of this process last succeeded: how old
     /// [`Source::current_revision`] may be.
-    pub(crate) const fn last_reached(&self) -> Option<Instant> {
+    pub(crate) const fn last_success(&self) -> Option<Instant> {
         self.last_success
     }
 
@@ -229,7 +229,7 @@ impl Source {
                     verifier.accept(&revision);
                 }
                 let waiting = match &self.origin {
-                    RevisionOrigin::Directory(directory) => directory.waiting(),
+                    RevisionOrigin::Directory(directory) => directory.absent_files(),
                     _ => Vec::new(),
                 };
                 Ok(SourceObservation { revision, changed, rendered, waiting })
@@ -536,7 +536,7 @@ impl Source {
         };
         let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
         let due = match &self.origin {
-            RevisionOrigin::Directory(directory) => directory.due(),
+            RevisionOrigin::Directory(directory) => directory.next_check(),
             _ => None,
         };
         due.map_or(spread, |due| spread.min(due))
@@ -557,7 +557,7 @@ impl Source {
         &self,
         read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let reader = self.reader.for_one_reading();
+        let reader = self.reader.with_shared_handles();
         self.run_blocking(move || read(&reader)).await
     }
 }

@@ -153,10 +153,10 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
     let stopped = by.iter().any(|stop| match (&outcome, *stop) {
         (Err(error), Stop::Killed(part)) => error.part() == Some(part),
         (Ok(output), Stop::Denied(part, words)) => {
-            output.denied_by() == Some(part) && output.stderr.contains(words)
+            output.denied_part() == Some(part) && output.stderr.contains(words)
         }
         (Ok(output), Stop::Refused(words)) => {
-            !output.is_success() && output.denied_by().is_none() && output.stderr.contains(words)
+            !output.is_success() && output.denied_part().is_none() && output.stderr.contains(words)
         }
         _ => false,
     });
@@ -165,7 +165,7 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
 
 fn found(outcome: &Result<RunOutput, SandboxError>) -> String {
     match outcome {
-        Ok(output) => format!("exit {}, denied by {:?}", output.code, output.denied_by()),
+        Ok(output) => format!("exit {}, denied by {:?}", output.code, output.denied_part()),
         Err(error) => format!("{:?}", error.part()),
     }
 }

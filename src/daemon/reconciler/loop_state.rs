@@ -15,7 +15,7 @@ use super::super::inventory::{CallState, InventoryStore};
 use super::super::kinds::KindWatches;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::ReadSettings;
-use super::super::parsed_files::ParsedFiles;
+use super::super::parsed_manifests::ParsedManifests;
 use super::super::setup::{SourceFiles, SourceSetup};
 use super::super::source_task::SourceTaskRequest;
 use super::super::trace_writer::TraceWriter;
@@ -102,7 +102,7 @@ impl SourceTasks {
     pub(super) fn of_sources(
         sources: Vec<SourceSetup>,
         namespace: &str,
-        parsed: &ParsedFiles,
+        parsed: &ParsedManifests,
         engine: &mut Engine,
         informer_groups: &mut InformerGroups,
     ) -> (Self, Vec<ContentOrigin>) {

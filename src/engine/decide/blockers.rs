@@ -217,7 +217,7 @@ impl Engine {
             Some(Reason::Wave(*wave, last?.clone()))
         });
         unfinished.or_else(|| {
-            let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;
+            let (wave, rejected) = self.earlier_rejection(source, wave).filter(|_| !goes_back)?;
             Some(Reason::Wave(wave, rejected))
         })
     }

@@ -185,7 +185,7 @@ impl Engine {
             let pods = rollout.pods.as_deref()?;
             rollout.min_resource_version.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
-        let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
+        let age = |pods: &WorkloadPods| pods.steady_time().map(|since| now.saturating_duration_since(since));
         let progress = StepProgress {
             replicas: live.replica_status.map_or(0, |replica_status| replica_status.replicas),
             // A change that leaves the template alone goes on in the step that is shown.

@@ -147,7 +147,7 @@ fn a_rejected_object_holds_up_later_waves_and_the_earliest_is_named() {
     harness.settle();
     harness.read(reading("r2", &files(2)));
     let check = |harness: &Harness, expected: [Option<(i32, ObjectId)>; 3]| {
-        assert_eq!([-1, 0, 1].map(|wave| harness.engine.rejected_before(FIRST, wave)), expected);
+        assert_eq!([-1, 0, 1].map(|wave| harness.engine.earlier_rejection(FIRST, wave)), expected);
     };
     check(&harness, [None, None, None]);
     reject(&mut harness, &[&a]);

@@ -76,7 +76,7 @@ pub(super) fn order(
 ) -> Result<Vec<ChartObject>, TooManyNames> {
     let names = HelmReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
     let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
-    let needed = needed(&names, &before, &rest);
+    let needed = needed_objects(&names, &before, &rest);
     let mut awaited = AwaitedNames { text: String::new(), left: MAX_NAME_BYTES };
     let mut all = chain(&names, before, &mut awaited)?;
     for object in &mut rest {
@@ -144,7 +144,11 @@ impl AwaitedNames {
 
 /// Returns the objects of the release that hooks need which run before it, and all that these need.
 /// An object that gives rights to a service account that is needed is needed too.
-fn needed(names: &HelmReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
+fn needed_objects(
+    names: &HelmReleaseObjectIds<'_>,
+    before: &[HookStep],
+    rest: &[ChartObject],
+) -> BTreeSet<ObjectId> {
     let of = |object: &ChartObject| {
         let id = names.id(&object.body)?;
         let needs = graph::references(&id, &object.body);

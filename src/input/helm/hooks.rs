@@ -81,7 +81,7 @@ pub(crate) fn translate(
                 notices.extend(events.notice().map(|text| notice(&object, "hook-order", text)));
                 hooks.push((phase, weight(&object.body), events, object));
             }
-            None => notices.push(notice(&object, HOOK_NOT_RUN, never_run(&events))),
+            None => notices.push(notice(&object, HOOK_NOT_RUN, not_run_notice(&events))),
         }
     }
     let Some((_, _, _, first)) = hooks.first() else { return Ok((rest, notices)) };
@@ -142,7 +142,7 @@ pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartO
     })
 }
 
-fn never_run(events: &HookEvents) -> &'static str {
+fn not_run_notice(events: &HookEvents) -> &'static str {
     if events.has(HookEvent::Test) {
         "it is a test, which is not run"
     } else {

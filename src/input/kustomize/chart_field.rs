@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::manifest::{PlacedNode, PlacedValue, TextPosition};
 
-use super::file::{fields, folded, items};
+use super::file::{fields, fold_case, items};
 
 /// The fields of a kustomization that concern charts.
 pub(super) const CHART_FIELDS: [&str; 3] = ["helmCharts", "helmGlobals", "helmChartInflationGenerator"];
@@ -192,7 +192,7 @@ fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> Values
 fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPosition)>) {
     for entry in item.entries() {
         let (key, value) = (super::refusal::printable(&entry.key), &entry.value);
-        match known.iter().find(|(name, _)| folded(name) == folded(&entry.key)) {
+        match known.iter().find(|(name, _)| fold_case(name) == fold_case(&entry.key)) {
             None => faults.push((format!("{key} is no field of a chart"), entry.position)),
             Some((_, form)) if !form.fits(value) && value.node != PlacedNode::Scalar(Value::Null) => {
                 faults.push((format!("{key} must be {}", form.words()), value.position));

@@ -67,7 +67,7 @@ struct NameChange {
 
 impl NameChange {
     /// Returns the change of what a folder includes: its own comes before those around it.
-    fn within(&self, folder: &ClosureFolder) -> Self {
+    fn change_within(&self, folder: &ClosureFolder) -> Self {
         let kustomization = &folder.kustomization;
         let outermost = if self.namespace.is_empty() { &kustomization.namespace } else { &self.namespace };
         Self {
@@ -177,7 +177,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
         if depth > MAX_BASE_DEPTH {
             return Ok(false);
         }
-        let change = around.within(folder);
+        let change = around.change_within(folder);
         for reference in &folder.kustomization.references {
             if reference.role != ReferenceRole::Resource {
                 continue;
@@ -192,7 +192,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
             }
         }
         for (name, _) in &folder.kustomization.generated {
-            let configured_in = Some(paths::seen_from(&self.finder.closure().root, &folder.file));
+            let configured_in = Some(paths::relative_to(&self.finder.closure().root, &folder.file));
             let number = self.next_number(OriginAnnotation { configured_in, ..OriginAnnotation::default() });
             let name = format!("{}{name}{}", change.prefix, change.suffix);
             self.found.generated.entry(name).or_default().push(number);
@@ -204,7 +204,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
         let closure = self.finder.closure();
         let Some(file) = closure.files.get(path) else { return Ok(false) };
         let named = self.finder.read_named(file.file.blob)?;
-        let path = paths::seen_from(&closure.root, path);
+        let path = paths::relative_to(&closure.root, path);
         for object in named.iter().filter(|object| !object.kind.is_empty()) {
             let origin = OriginAnnotation { path: Some(path.clone()), ..OriginAnnotation::default() };
             let origin = self.next_number(origin);

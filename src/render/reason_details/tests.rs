@@ -22,7 +22,7 @@ use crate::health::{Health, HealthStatus};
 use crate::object::GroupKind;
 
 /// A reason, its code, its values and its sentence.
-type Row = (Reason, &'static str, Value, &'static str);
+type ReasonRow = (Reason, &'static str, Value, &'static str);
 
 fn x() -> Arc<str> {
     "x".into()
@@ -63,7 +63,7 @@ fn rejected(outcome: RejectionOutcome) -> Reason {
     Reason::Rejected(RejectedContent { cause: x(), outcome })
 }
 
-fn sources() -> Vec<Row> {
+fn sources() -> Vec<ReasonRow> {
     let incomplete = |cause: IncompleteCause, details: Value, sentence: &'static str| {
         (Reason::Incomplete(SourceDoubt::Incomplete(cause)), "SourceIncomplete", details, sentence)
     };
@@ -107,7 +107,7 @@ fn sources() -> Vec<Row> {
     ]
 }
 
-fn dependencies() -> Vec<Row> {
+fn dependencies() -> Vec<ReasonRow> {
     use DependencyState::{
         Contested, Deleting, Missing, Paused, Refused, RollingBack, RollingOut, Soaking, Unchanged,
         Unhealthy, Unnamed, Unusable,
@@ -160,7 +160,7 @@ fn dependencies() -> Vec<Row> {
     ]
 }
 
-fn budgets() -> Vec<Row> {
+fn budgets() -> Vec<ReasonRow> {
     let short = |shortage: BudgetShortage, details: Value, sentence: &'static str| {
         (Reason::Budget(shortage), "WaitingForBudget", details, sentence)
     };
@@ -214,7 +214,7 @@ fn budgets() -> Vec<Row> {
     ]
 }
 
-fn shared_budgets() -> Vec<Row> {
+fn shared_budgets() -> Vec<ReasonRow> {
     let shared = |holdings: Vec<BudgetHolding>, holder: &str, sentence: &'static str| {
         let details = json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": holder});
         let short = Box::new(BudgetShortage::Starts(BudgetScope::Cluster, 1));
@@ -240,7 +240,7 @@ fn shared_budgets() -> Vec<Row> {
     ]
 }
 
-fn people() -> Vec<Row> {
+fn people() -> Vec<ReasonRow> {
     vec![
         (Reason::Paused(PauseSubject::Object, x()), "Paused", json!({"message": "x"}), "it is paused: x"),
         (
@@ -276,7 +276,7 @@ fn people() -> Vec<Row> {
     ]
 }
 
-fn rejections_and_opt_outs() -> Vec<Row> {
+fn rejections_and_opt_outs() -> Vec<ReasonRow> {
     let revision = || "1a2b".into();
     vec![
         (
@@ -325,7 +325,7 @@ fn rejections_and_opt_outs() -> Vec<Row> {
     ]
 }
 
-fn steps() -> Vec<Row> {
+fn steps() -> Vec<ReasonRow> {
     let paused = Reason::Paused(PauseSubject::Object, x());
     vec![
         (
@@ -365,7 +365,7 @@ fn steps() -> Vec<Row> {
     ]
 }
 
-fn step_obstacles() -> Vec<Row> {
+fn step_obstacles() -> Vec<ReasonRow> {
     let held = |obstacle: StepObstacle, more: Value, sentence: &'static str| {
         let mut details = json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4});
         details.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -396,7 +396,7 @@ fn step_obstacles() -> Vec<Row> {
     ]
 }
 
-fn writes() -> Vec<Row> {
+fn writes() -> Vec<ReasonRow> {
     vec![
         (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
         (
@@ -445,7 +445,7 @@ fn writes() -> Vec<Row> {
     ]
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<ReasonRow> {
     [
         kind_rows::kinds_and_records(),
         kind_rows::watches(),

@@ -7,7 +7,7 @@ fn peer(interest: PeerInterest) -> Reason {
     Reason::Confirm(PruneCause::Withheld(WithheldCause::Peer("ops".into(), interest)))
 }
 
-pub(super) fn deferred() -> Vec<Row> {
+pub(super) fn deferred() -> Vec<ReasonRow> {
     let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Prune(cause), "PruneDeferred", details, sentence)
     };
@@ -49,7 +49,7 @@ pub(super) fn deferred() -> Vec<Row> {
 }
 
 /// Returns the rows of causes that hold for all objects of a source.
-pub(super) fn deferred_for_all() -> Vec<Row> {
+pub(super) fn deferred_for_all() -> Vec<ReasonRow> {
     let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Prune(cause), "PruneDeferred", details, sentence)
     };
@@ -118,7 +118,7 @@ pub(super) fn deferred_for_all() -> Vec<Row> {
     ]
 }
 
-pub(super) fn wanted_by_others() -> Vec<Row> {
+pub(super) fn wanted_by_others() -> Vec<ReasonRow> {
     let wanted = |interest: PeerInterest, sentence: &'static str| {
         let mut details = json!({"cause": "WantedByOther", "source": "ops"});
         match &interest {
@@ -162,7 +162,7 @@ pub(super) fn wanted_by_others() -> Vec<Row> {
     ]
 }
 
-pub(super) fn pending() -> Vec<Row> {
+pub(super) fn pending() -> Vec<ReasonRow> {
     let confirm = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Confirm(cause), "PruneNeedsConfirmation", details, sentence)
     };
@@ -202,7 +202,7 @@ pub(super) fn pending() -> Vec<Row> {
     ]
 }
 
-pub(super) fn kept() -> Vec<Row> {
+pub(super) fn kept() -> Vec<ReasonRow> {
     let keep = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Kept(cause), "Kept", details, sentence)
     };

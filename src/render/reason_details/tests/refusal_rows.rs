@@ -7,7 +7,7 @@ use crate::engine::{
 use crate::object::ManifestOrigin;
 
 /// Returns the rows of what the API server refuses.
-pub(super) fn refused_contents() -> Vec<Row> {
+pub(super) fn refused_contents() -> Vec<ReasonRow> {
     let refused = |cause: RefusalCause, details: Value, sentence: &'static str| {
         (Reason::Refused(cause, None), "RefusedByServer", details, sentence)
     };
@@ -46,7 +46,7 @@ pub(super) fn refused_contents() -> Vec<Row> {
     ]
 }
 
-pub(super) fn refusals() -> Vec<Row> {
+pub(super) fn refusals() -> Vec<ReasonRow> {
     let owned = |owner: CurrentOwner, cause: &str, holder: &str, sentence: &'static str| {
         (Reason::Owned(owner), "OwnedByOther", json!({"cause": cause, "holder": holder}), sentence)
     };
@@ -96,7 +96,7 @@ pub(super) fn refusals() -> Vec<Row> {
 }
 
 /// Returns the rows of manifests that are not used.
-pub(super) fn unusable_manifests() -> Vec<Row> {
+pub(super) fn unusable_manifests() -> Vec<ReasonRow> {
     let unusable = |fault: ManifestFault, details: Value, sentence: &'static str| {
         (Reason::Unusable(fault), "ManifestUnusable", details, sentence)
     };
