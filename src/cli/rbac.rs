@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{ACCOUNT_COMMENT, AccountRights};
 use super::args::{GlobalArgs, RbacArgs};
-use super::rights::{RightScope, RightSubject, Rights, SourceAccess, defined_plurals};
+use super::rights::{RBAC_GROUP, RightScope, RightSubject, Rights, SourceAccess, defined_plurals};
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
 use crate::change::write_yaml;
 use crate::cluster::ServiceAccount;
@@ -15,7 +15,6 @@ use crate::manifest::KindScopes;
 use crate::object::{Diagnostic, ErrorClass, GroupKind};
 use crate::render;
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const RBAC_API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
 /// The note on a binding whose policy no source has.

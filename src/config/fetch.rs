@@ -8,7 +8,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::DnsLabel;
-use super::prefix::PrefixAddress;
+use super::prefix::{OCI_SCHEME, PrefixAddress};
 
 /// The address of a chart repository, or of the first folders of one.
 ///
@@ -54,8 +54,6 @@ impl ChartAddress {
     }
 }
 
-/// The scheme of registries.
-const OCI_SCHEME: &str = "oci";
 /// The port of both schemes.
 const DEFAULT_PORT: u16 = 443;
 

@@ -39,7 +39,7 @@ const LOST_REASON: &str = "lost the Lease of the source: another replica holds i
 pub(crate) type SourceNames = BTreeSet<Arc<str>>;
 
 /// The prefix of the Leases of sources.
-const SOURCE_LEASE_PREFIX: &str = "rhumb-";
+pub(crate) const SOURCE_LEASE_PREFIX: &str = "rhumb-";
 /// The prefix of the Leases of replicas. It is no DNS label, so no Lease of a source has such a
 /// name.
 const REPLICA_LEASE_PREFIX: &str = "rhumb-replica.";

@@ -68,7 +68,7 @@ pub(crate) use inventory::{
     unlisted_prune_count, unlisted_reason_of,
 };
 pub(crate) use kube_events::write_events;
-pub(crate) use leases::{Leases, SourceNames};
+pub(crate) use leases::{Leases, SOURCE_LEASE_PREFIX, SourceNames};
 pub(crate) use moved_objects::MovedObjectSearch;
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, PreviewProgress, preview, preview_all, preview_of};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::helm::{
-    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError, SchemaUse,
-    UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
+    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, MAX_RELEASE_NAME_CHARS,
+    PackError, SchemaUse, UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -15,9 +15,6 @@ use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
 use crate::object::ManifestOrigin;
 use crate::source::{ClusterFacts, KnownClusterFacts};
-
-/// The longest name of a release: helm takes no longer one.
-const MAX_RELEASE_NAME_CHARS: usize = 53;
 
 /// The version of Kubernetes that charts are given where no cluster is asked and none is
 /// configured.

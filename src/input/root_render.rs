@@ -30,7 +30,7 @@ use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::{DUPLICATE_KEY, HOOK_NOT_RUN, SourceError};
 
 /// Go collects garbage only near this many bytes: few renders need as much.
-const GO_MEMORY_BYTES: u64 = 192 << 20;
+const KUSTOMIZE_GO_MEMORY_BYTES: u64 = 192 << 20;
 
 /// Objects that one root may have: as many as one file may hold.
 const MAX_RENDERED_OBJECTS: usize = 20_000;
@@ -289,7 +289,7 @@ pub(super) async fn build<T: FileTree>(
     let render_place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
     let command = ProgramCommand::new(&program.path, render_place.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
-        .go_runtime(GO_MEMORY_BYTES, 1);
+        .go_runtime(KUSTOMIZE_GO_MEMORY_BYTES, 1);
     let run = match host.sandbox().run(&render_place.policy, &command).await {
         Ok(run) => run,
         Err(error) => return Err(with_open_words(error, render_place.folder(), tree, files)?.into()),

@@ -6,13 +6,10 @@ use crate::config::RenderMode;
 use crate::object::Diagnostic;
 use crate::source::{Snapshot, SourceError};
 
-use super::helm;
+use super::helm::{self, CHART_FILE};
 use super::kustomize::{FILE_NAMES, KustomizationKind, ParsedFiles};
 use super::paths;
 use super::tree::{self, FileTree};
-
-/// The name of the file that makes a folder a chart.
-const CHART_FILE: &str = "Chart.yaml";
 
 /// The program that a root is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,12 +2,13 @@
 //! not from git.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, ConfigKey, DataChange, DataEvent, DataWatchHandle, EventSink, ServiceAccount,
@@ -17,11 +18,6 @@ use crate::engine::{
     ApplyPurpose, ApplyRequest, CONFIG_KEY_SECRET_NAME, ConfigData, Input, ReadState, SourceWrites,
 };
 use crate::object::{ErrorClass, GroupKind, ObjectId};
-
-/// The shortest wait before the key is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind, namespace and account that a watch reads.
 type DataInformerKey = (GroupKind, Option<String>, Option<ServiceAccount>);

@@ -38,6 +38,10 @@ use crate::report::{Metrics, ObjectEvent, Outcome};
 /// The interval at which a fresh list of every kind audits the watches, or every second resync
 /// where that is sooner. A lost event is found within it.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
+/// The shortest wait before a call about a record of rhumb is tried again.
+pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+pub(super) const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The last report about each object.
 #[derive(Default)]

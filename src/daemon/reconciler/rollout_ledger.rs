@@ -14,6 +14,7 @@ use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
 use super::super::trace_writer::TraceWriter;
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
@@ -26,10 +27,6 @@ use crate::engine::{
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
 
-/// The shortest wait before the rollout ledger is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The interval of reads while others are in the way or hold anything of it: no event reports that
 /// they end.
 const CONTENDED_READ_INTERVAL: Duration = Duration::from_secs(3);

@@ -17,7 +17,7 @@ use super::output::ChartObject;
 
 /// Bytes of all names that the objects of one release wait for. Each has the names of all before
 /// it, so they grow with the square of the objects. Large charts have some 100 KiB.
-pub(super) const MAX_NAME_BYTES: usize = 16 << 20;
+pub(super) const MAX_AWAITED_NAME_BYTES: usize = 16 << 20;
 
 /// The objects of a release would wait for more than may be written on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) fn order(
     let names = HelmReleaseObjectIds { scopes: scopes_of(rest.iter()), namespace, unnamed };
     let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
     let needed = needed_objects(&names, &before, &rest);
-    let mut awaited = AwaitedNames { text: String::new(), left: MAX_NAME_BYTES };
+    let mut awaited = AwaitedNames { text: String::new(), left: MAX_AWAITED_NAME_BYTES };
     let mut all = chain(&names, before, &mut awaited)?;
     for object in &mut rest {
         let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");

@@ -22,7 +22,7 @@ use crate::source::HOOK_NOT_RUN;
 use super::generated::name_of;
 use super::hook_events::{HOOK_ANNOTATION, HookEvent, HookEvents};
 use super::hook_names::HookNames;
-use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
+use super::hook_order::{HookSteps, MAX_AWAITED_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 
@@ -115,7 +115,7 @@ pub(crate) fn translate(
     }
     let ordered = order(rest, steps, namespace, unnamed).map_err(|TooManyNames| {
         let message = format!(
-            "the hooks of this chart make its objects wait for each other in more than {MAX_NAME_BYTES} bytes of names"
+            "the hooks of this chart make its objects wait for each other in more than {MAX_AWAITED_NAME_BYTES} bytes of names"
         );
         let hint = "each object waits for all hooks before it: use fewer hooks, or make several charts of it";
         vec![Diagnostic::error(origin, "too-large", message).hint(hint)]

@@ -23,7 +23,7 @@ const MAX_EXPECTED_OBJECTS: usize = 5_000;
 /// Folders that include each other in a row. Real ones have up to five.
 const MAX_BASE_DEPTH: usize = 20;
 /// Characters of the hash of a generated name, with the dash before it.
-const HASH_SUFFIX_CHARS: usize = 11;
+const DASHED_HASH_CHARS: usize = 11;
 /// The kinds that prefixes and suffixes leave alone, as kustomize's `PrefixTransformer` has them.
 const UNCHANGED_NAMES: [(&str, &str); 3] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -135,7 +135,7 @@ impl ExpectedObjects {
         let named: Vec<&ExpectedObject> =
             self.objects.get(&object.name).into_iter().flatten().filter(same_kind).collect();
         let is_generated = GENERATED_KINDS.contains(&(&*object.group, &*object.kind));
-        let without_hash = object.name.len().checked_sub(HASH_SUFFIX_CHARS);
+        let without_hash = object.name.len().checked_sub(DASHED_HASH_CHARS);
         let without_hash = without_hash.and_then(|end| object.name.split_at_checked(end));
         let without_hash = without_hash.filter(|(_, hash)| is_hash(hash)).map(|(name, _)| name);
         let generated = [Some(&*object.name), without_hash].into_iter().flatten().filter(|_| is_generated);
