@@ -27,7 +27,7 @@ pub(super) enum ReadScope {
 /// All that is below a path.
 #[derive(Debug)]
 pub(super) struct ManifestSet {
-    /// In the order of files and lines.
+    /// The items, in the order of files and lines.
     pub(super) items: Vec<ManifestItem>,
     /// The findings in each file by itself.
     pub(super) diagnostics: Vec<Diagnostic>,

@@ -42,7 +42,7 @@ pub(super) fn process_environment(directory: PathBuf) -> Environment {
 /// The socket of the packaged service.
 const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
 
-/// No configuration file is larger, in bytes.
+/// The maximum size of a configuration file, in bytes.
 const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 
 /// Indicates whether a file is read for the first time.

@@ -33,7 +33,7 @@ use crate::report::{ObjectEvent, RemainingObjects};
 /// The time limit for deletions: finalizers take their time.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Within this time whoever serves a source answers that it does.
+/// The time within which a process that serves a source answers.
 const SERVING_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 

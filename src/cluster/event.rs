@@ -39,7 +39,7 @@ pub(crate) enum EventType {
 pub(crate) struct KubernetesEvent {
     /// The object that it is about.
     pub id: ObjectId,
-    /// In which version of its kind.
+    /// The version of its kind.
     pub gvk: Gvk,
     /// The incarnation, where one is known.
     pub uid: Option<Uid>,

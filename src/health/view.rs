@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Health, HealthStatus};
 use crate::object::{annotation_text, count_text, text_at, value_at, verb_to_be};
 
-/// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
+/// The maximum number of characters of a message: it ends up in one line of a terminal, of a log,
 /// of an Event.
 const MAX_HEALTH_MESSAGE_CHARS: usize = 400;
 

@@ -58,7 +58,7 @@ const COPY_SCRIPT: &str = limited_script!(
      <\"$RHUMB_REVISIONS\" | \
      { unset GIT_ALTERNATE_OBJECT_DIRECTORIES; git \"$@\" index-pack --stdin >/dev/null; }"
 );
-/// No exit code of git.
+/// The exit code of a child whose limits could not be set; git has no such one.
 const NO_LIMITS_EXIT_CODE: i32 = 125;
 /// The exit codes of a shell without such a program, or with one that cannot be run.
 const NO_PROGRAM_EXIT_CODES: [i32; 2] = [126, 127];

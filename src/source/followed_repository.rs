@@ -32,7 +32,7 @@ pub(super) const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
 /// The characters of a path that is shown: its writer may have chosen any.
 const MAX_SHOWN_TARGET_BYTES: usize = 200;
 
-/// As often a file is read that changes meanwhile.
+/// The number of tries to read a file that changes meanwhile.
 const READ_ATTEMPTS: usize = 3;
 
 /// The extensions of a repository that change nothing in how its references and objects are read.

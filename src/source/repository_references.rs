@@ -15,13 +15,13 @@ use super::followed_repository::{
 };
 use super::short_name::is_whole_id;
 
-/// As many references that name another one as git follows, and some more.
+/// The longest chain of references that name each other: somewhat more than git follows.
 const MAX_REFERENCE_CHAIN: usize = 10;
 
 /// The longest file of one reference: a name, and the words before it.
 const MAX_REFERENCE_BYTES: u64 = 8 << 10;
 
-/// As many entries are looked at for a branch beside the missing one.
+/// The maximum number of entries that are read to find a branch in place of a missing one.
 const MAX_READ_REFERENCES: usize = 10_000;
 
 /// The references that each work tree has for itself.

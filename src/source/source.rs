@@ -45,7 +45,7 @@ pub(crate) struct SourceObservation {
 pub(crate) struct Source {
     name: String,
     shown_location: String,
-    /// For all work that waits for the disk.
+    /// The slot of all work that waits for the disk.
     work: WorkSlot,
     location: ResolvedLocation,
     identity: String,

@@ -26,7 +26,7 @@ type DataInformerKey = (GroupKind, Option<String>, Option<ServiceAccount>);
 pub(super) struct ConfigDataWatches {
     key: Option<ConfigKey>,
     call: CallState,
-    /// Before this the key is not asked for again.
+    /// The time before which the key is not read again.
     pub(super) due: Option<Instant>,
     /// Indicates whether the key is to be read.
     stale: bool,

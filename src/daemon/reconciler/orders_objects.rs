@@ -21,7 +21,7 @@ const MAX_RENEWAL_DELAY: Duration = Duration::from_mins(1);
 /// The order store: the orders object of one source, as it was last read.
 #[derive(Debug)]
 pub(super) struct OrderStore {
-    /// As last read.
+    /// The object as last read.
     object: OrdersState,
     /// Indicates whether a call about it is on its way.
     call: CallState,

@@ -44,7 +44,7 @@ const MAX_FINAL_TRIES: u32 = 5;
 pub(super) struct RolloutLedgerStore {
     object: Option<LedgerObject>,
     call: CallState,
-    /// Before this it is not asked for, or written, again.
+    /// The time before which it is neither read nor written again.
     pub(super) not_before: Option<Instant>,
     /// The time of the next read, as others share it. A write never waits for it.
     reread: Option<Instant>,

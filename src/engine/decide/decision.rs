@@ -62,7 +62,7 @@ pub(crate) enum RestartRisk {
 pub(crate) struct ApplyRequest {
     /// The content.
     pub desired: SharedDesiredObject,
-    /// In whose name.
+    /// The source that it is written for.
     pub source: SourceId,
     /// The revision that its annotation names.
     pub revision: Revision,

@@ -107,7 +107,7 @@ pub(crate) enum ScaleResult {
 pub(in crate::engine) struct SurplusCorrection {
     /// Indicates whether a write is not answered.
     in_flight: bool,
-    /// No write before this time.
+    /// The time before which nothing is written.
     until: Option<Instant>,
     /// The pause after the last write.
     wait: Duration,

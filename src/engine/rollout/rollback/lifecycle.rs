@@ -34,7 +34,7 @@ use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 
 /// The readiness of one rollback.
 enum RollbackReadiness {
-    /// Not enough.
+    /// Too little is read to begin.
     Waiting,
     /// All that is needed.
     Ready,
