@@ -395,7 +395,7 @@ impl Reconciler {
         self.pin();
         if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
-            tracing::debug!(objects, ms, "looked at everything");
+            tracing::debug!(objects, ms, "checked everything");
         }
         let confirm = self.engine.view().source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {

@@ -45,7 +45,7 @@ impl fmt::Display for PruneCause {
             ),
             Self::UnreadKey => f.write_str("nothing is pruned until the key of the seals is read"),
             Self::UnobservedSource(name) => {
-                write!(f, "pruned when source {name}, which may want it, was looked at again")
+                write!(f, "pruned when source {name}, which may want it, was observed again")
             }
             Self::UnscopedFile(file, kind) => write!(
                 f,
@@ -156,10 +156,10 @@ impl fmt::Display for WithheldCause {
                 write!(f, "source {name} of the same repository may want it: it has read revision {revision}")
             }
             PeerInterest::Unobserved => {
-                write!(f, "source {name} may want it: it was not looked at since")
+                write!(f, "source {name} may want it: it was not observed since")
             }
             PeerInterest::Unanswered => {
-                write!(f, "source {name} may want it: it was asked for a look, and has not answered")
+                write!(f, "source {name} may want it: it was asked for an observation, and has not answered")
             }
         }
     }

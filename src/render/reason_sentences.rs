@@ -122,7 +122,7 @@ impl fmt::Display for DependencyState {
             Self::RollingBack => f.write_str("is rolled back first"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
             Self::Unusable(fault) => write!(f, "cannot be used: {fault}"),
-            Self::Contested => f.write_str("is wanted twice"),
+            Self::Contested => f.write_str("is wanted by several sources"),
             Self::Paused => f.write_str("is paused"),
         }
     }

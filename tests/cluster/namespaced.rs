@@ -158,7 +158,7 @@ fn a_namespace_that_is_not_there_yet_keeps_all_from_being_pruned_and_nothing_fro
     daemon.says(&["nothing is pruned while ConfigMap cannot be listed", "unready-later"]);
     // Two looks at everything later it is still there.
     for _ in 0..2 {
-        daemon.says_since(daemon.mark(), &["looked at everything"]);
+        daemon.says_since(daemon.mark(), &["checked everything"]);
     }
     assert!(site.has("ConfigMap", "old"));
     make_namespace(&site, "unready-later");

@@ -110,7 +110,7 @@ fn a_reference_that_cannot_be_used_is_missing() {
 }
 
 #[test]
-fn a_reference_that_two_sources_want_is_wanted_twice_until_one_of_them_owns_it() {
+fn a_reference_that_two_sources_want_is_not_used_until_one_of_them_owns_it() {
     let a = config("a");
     let nowhere = || RepositoryIdentity::None;
     let both = [("one", SET, nowhere()), ("two", "applyset-other-v1", nowhere())];
@@ -118,7 +118,7 @@ fn a_reference_that_two_sources_want_is_wanted_twice_until_one_of_them_owns_it()
     for source in [FIRST, SECOND] {
         engine.read(source, reading("c1", &file(&a, 1)));
     }
-    check_reference(&engine, &a, Some("is wanted twice"));
+    check_reference(&engine, &a, Some("is wanted by several sources"));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "c1", 1)));
     check_reference(&engine, &a, Some("is not changed yet"));
 }

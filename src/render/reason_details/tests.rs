@@ -143,7 +143,11 @@ fn dependencies() -> Vec<ReasonRow> {
             "x",
             "needs ConfigMap shop/env, which cannot be used: x",
         ),
-        needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
+        needs(
+            Contested,
+            "DependencyContested",
+            "needs ConfigMap shop/env, which is wanted by several sources",
+        ),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
             Reason::Wave(-1, config()),

@@ -68,7 +68,7 @@ pub(super) fn deferred_for_all() -> Vec<ReasonRow> {
         defer(
             PruneCause::UnobservedSource("ops".into()),
             json!({"cause": "SourceNotObserved", "source": "ops"}),
-            "pruned when source ops, which may want it, was looked at again",
+            "pruned when source ops, which may want it, was observed again",
         ),
         defer(
             PruneCause::UnscopedFile("a.yaml".into(), kind()),
@@ -153,11 +153,11 @@ pub(super) fn wanted_by_others() -> Vec<ReasonRow> {
         ),
         wanted(
             PeerInterest::Unobserved,
-            "source ops may want it: it was not looked at since; see `rhumb prune list`",
+            "source ops may want it: it was not observed since; see `rhumb prune list`",
         ),
         wanted(
             PeerInterest::Unanswered,
-            "source ops may want it: it was asked for a look, and has not answered; see `rhumb prune list`",
+            "source ops may want it: it was asked for an observation, and has not answered; see `rhumb prune list`",
         ),
     ]
 }
