@@ -19,7 +19,7 @@ use super::origin::{ObjectOrigin, strip_origin, strip_transformations};
 use super::paths::{folder_of, relative_to};
 use super::printed_root::{PrintedRoot, print_expected, print_with_origins};
 use super::render_host::RenderHost;
-use super::render_place::RenderPlace;
+use super::render_workspace::RenderWorkspace;
 use super::rendered_names::RenderedNames;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
 use super::stderr_texts::stderr_texts;
@@ -286,13 +286,13 @@ pub(super) async fn build<T: FileTree>(
     files: &T,
     opened: &OpenedInputs,
 ) -> Result<Zeroizing<Vec<u8>>, RenderError> {
-    let render_place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
-    let command = ProgramCommand::new(&program.path, render_place.tree.join(&*tree.root))
+    let render_workspace = RenderWorkspace::write(host, "kustomize", tree, files, opened)?;
+    let command = ProgramCommand::new(&program.path, render_workspace.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
         .go_runtime(KUSTOMIZE_GO_MEMORY_BYTES, 1);
-    let run = match host.sandbox().run(&render_place.policy, &command).await {
+    let run = match host.sandbox().run(&render_workspace.policy, &command).await {
         Ok(run) => run,
-        Err(error) => return Err(with_open_words(error, render_place.folder(), tree, files)?.into()),
+        Err(error) => return Err(with_open_words(error, render_workspace.folder(), tree, files)?.into()),
     };
     if run.is_success() {
         return Ok(Zeroizing::new(run.output));
@@ -302,7 +302,7 @@ pub(super) async fn build<T: FileTree>(
         let (program, stderr) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }
-    Err(match open_words(&run.stderr, render_place.folder(), tree, files)? {
+    Err(match open_words(&run.stderr, render_workspace.folder(), tree, files)? {
         Some(stderr) => RenderError::Failed { program: "kustomize", stderr },
         None => RenderError::MessageWithheld { program: "kustomize" },
     })

@@ -335,8 +335,8 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { cause, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
-        if let Some(doubt) = self.sources[source].declared.moved.doubt_about(id) {
-            return Some(WithheldDeletion { cause: WithheldCause::Moved(doubt), is_long: true });
+        if let Some(possible_move) = self.sources[source].declared.moved.possible_move(id) {
+            return Some(WithheldDeletion { cause: WithheldCause::Moved(possible_move), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {
             let cause = WithheldCause::Peer(name.clone(), PeerInterest::Unobserved);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::deletion::prune_cause::{
-    ChangeMilestone, DisallowedObject, LossyKind, PruneCause, RootDoubt,
+    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PruneCause,
 };
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
@@ -30,7 +30,7 @@ pub(crate) struct PruneCandidate {
     /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<DisallowedObject>,
     /// A root that does not render and may want it.
-    pub unrendered: Option<RootDoubt>,
+    pub unrendered: Option<BlockingRoot>,
     /// Indicates whether it only looks like one of this source, without a seal that proves it.
     pub is_unproven: bool,
     /// Indicates whether only what stands on it keeps it, which others may have written. Then it

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::lookup_counts;
-use crate::engine::{ManifestFault, ManifestPlaces, ObjectCounts, SharedDesiredObject};
+use crate::engine::{ManifestFault, ManifestOrigins, ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_text};
 
 /// The number of places named for an object that is defined several times: each copy names the
@@ -428,8 +428,8 @@ impl ManifestIndex {
 }
 
 /// Returns the places of this number of manifests, of which the first are named.
-fn first_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> ManifestPlaces {
-    ManifestPlaces { first: all.take(MAX_NAMED_PLACES).cloned().collect(), count }
+fn first_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> ManifestOrigins {
+    ManifestOrigins { first: all.take(MAX_NAMED_PLACES).cloned().collect(), count }
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {

@@ -135,7 +135,7 @@ impl Scene {
             write_blocker: None,
             release_blocker: None,
             prune_decision: None,
-            source_doubt: None,
+            incomplete_source: None,
             recreation_blocker: None,
             overlay: None,
             config_stamp: None,
@@ -391,7 +391,8 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
 fn what_is_gone_and_may_still_be_wanted_is_made_again() {
     let unwanted = || at_rest().gone().with(|scene| scene.entry.targets.clear());
     let make_incomplete = |input: &mut DecisionInput<'_>| {
-        input.source_doubt = Some(SourceDoubt::Incomplete(IncompleteCause::Message("it is away".into())));
+        input.incomplete_source =
+            Some(IncompleteSource::Incomplete(IncompleteCause::Message("it is away".into())));
     };
     let expected = "Repair 1 of r1, absent: the source was not read completely: it is away";
     unwanted().check("Forget");

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    AllowViolation, BlastRadius, ChangeMilestone, DisallowedObject, PeerInterest, PruneCandidate, PruneCause,
-    PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
-    WithheldDeletion, decide_prunes,
+    AllowViolation, BlastRadius, BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest,
+    PruneCandidate, PruneCause, PruneDecision, PruneGuard, PruneTiming, RootRelation, SourceLifecycle, Uid,
+    WithheldCause, WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -99,7 +99,7 @@ fn source_facts() -> Vec<SourceFacts> {
 
 fn candidate(id: &ObjectId, facts: CandidateTraits) -> PruneCandidate {
     let violation = AllowViolation::Namespace("ops".into());
-    let doubt = RootDoubt { folder: "shop".into(), relation: RootRelation::Origin };
+    let doubt = BlockingRoot { folder: "shop".into(), relation: RootRelation::Origin };
     PruneCandidate {
         id: id.clone(),
         uid: Uid("of-it".into()),

@@ -14,7 +14,7 @@ use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;
 use crate::input::helm::scalar_text;
 use crate::input::render_host::RenderHost;
-use crate::input::render_place::RenderFolder;
+use crate::input::render_workspace::RenderFolder;
 use crate::input::sandbox::{
     NetworkReach, ProgramCommand, RunOutput, SandboxError, SandboxLimits, SandboxPolicy,
 };

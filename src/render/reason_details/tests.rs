@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess, ReconcilePolicy,
-    RefusalRule, RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle,
+    ActiveHold, BlockingRoot, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess,
+    ReconcilePolicy, RefusalRule, RejectedContent, RejectionOutcome, RootRelation, SourceId, StepObstacle,
     StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
@@ -65,7 +65,7 @@ fn rejected(outcome: RejectionOutcome) -> Reason {
 
 fn sources() -> Vec<ReasonRow> {
     let incomplete = |cause: IncompleteCause, details: Value, sentence: &'static str| {
-        (Reason::Incomplete(SourceDoubt::Incomplete(cause)), "SourceIncomplete", details, sentence)
+        (Reason::Incomplete(IncompleteSource::Incomplete(cause)), "SourceIncomplete", details, sentence)
     };
     vec![
         incomplete(
@@ -84,7 +84,7 @@ fn sources() -> Vec<ReasonRow> {
             "the source was not read completely: a.yaml is not understood",
         ),
         (
-            Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {
+            Reason::Incomplete(IncompleteSource::Unrendered(BlockingRoot {
                 folder: "shop".into(),
                 relation: RootRelation::Origin,
             })),
@@ -354,14 +354,14 @@ fn steps() -> Vec<ReasonRow> {
             "all nodes that are Ready have the new pod; node node-1 is not Ready",
         ),
         (
-            Reason::Step(HeldStep::Surplus(SurplusFate::Removed)),
+            Reason::Step(HeldStep::Surplus(SurplusOutcome::Removed)),
             "StepInProgress",
             json!({"cause": "SurplusPods"}),
             "scaling gave the new template more pods than its step allows: they are removed as old pods become \
              available",
         ),
         (
-            Reason::Step(HeldStep::Surplus(SurplusFate::Kept(x()))),
+            Reason::Step(HeldStep::Surplus(SurplusOutcome::Kept(x()))),
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
             "scaling gave the new template more pods than its step allows: they cannot be removed: x",

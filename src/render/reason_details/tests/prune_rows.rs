@@ -15,12 +15,12 @@ pub(super) fn deferred() -> Vec<ReasonRow> {
     let changing = || json!({"cause": "UnitUnfinished", "object": config_json()});
     vec![
         defer(
-            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Named("ops/env.yaml".into()))),
+            PruneCause::WithheldForNow(WithheldCause::Moved(PossibleMove::Named("ops/env.yaml".into()))),
             json!({"cause": "MovedInRepository", "file": "ops/env.yaml"}),
             "not pruned now: ops/env.yaml of the same repository has it now: apply that first, and it moves",
         ),
         defer(
-            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Unreadable(x()))),
+            PruneCause::WithheldForNow(WithheldCause::Moved(PossibleMove::Unreadable(x()))),
             json!({"cause": "MovedInRepository", "message": "x"}),
             "not pruned now: another folder of the same repository may have it: it cannot be read: x",
         ),
@@ -207,7 +207,7 @@ pub(super) fn kept() -> Vec<ReasonRow> {
         (Reason::Kept(cause), "Kept", details, sentence)
     };
     let unrendered = |relation: RootRelation, sentence: &'static str| {
-        let cause = PruneCause::Unrendered(RootDoubt { folder: "shop".into(), relation });
+        let cause = PruneCause::Unrendered(BlockingRoot { folder: "shop".into(), relation });
         keep(cause, json!({"cause": "RootNotRendered", "file": "shop"}), sentence)
     };
     vec![

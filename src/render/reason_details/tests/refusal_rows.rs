@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::{
-    CurrentOwner, ManifestFault, ManifestPlaces, OversizedUnit, RecreationBlocker, RefusalCause,
+    CurrentOwner, ManifestFault, ManifestOrigins, OversizedUnit, RecreationBlocker, RefusalCause,
 };
 use crate::object::ManifestOrigin;
 
@@ -100,7 +100,7 @@ pub(super) fn unusable_manifests() -> Vec<ReasonRow> {
     let unusable = |fault: ManifestFault, details: Value, sentence: &'static str| {
         (Reason::Unusable(fault), "ManifestUnusable", details, sentence)
     };
-    let places = || ManifestPlaces {
+    let places = || ManifestOrigins {
         first: vec![ManifestOrigin::new("a.yaml".into(), 1, 1), ManifestOrigin::new("b.yaml".into(), 7, 1)],
         count: 2,
     };
@@ -118,7 +118,7 @@ pub(super) fn unusable_manifests() -> Vec<ReasonRow> {
             "the folder that it comes from is not rendered",
         ),
         unusable(
-            ManifestFault::Repeated(ManifestPlaces { count: 5, ..places() }),
+            ManifestFault::Repeated(ManifestOrigins { count: 5, ..places() }),
             json!({"cause": "DefinedTwice", "file": "a.yaml"}),
             "it is defined 5 times: a.yaml:1 and b.yaml:7 and 3 more",
         ),
