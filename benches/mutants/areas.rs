@@ -35,3 +35,26 @@ pub(crate) fn area_of(path: &str) -> Option<usize> {
     let is_rust = path.strip_suffix(".rs").is_some();
     AREAS.iter().position(|area| is_rust && !is_test && area.places.iter().any(holds))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    // A reason why code that is gone may change would mislead.
+    #[test]
+    fn each_accepted_mutant_is_of_a_function_that_there_is() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let lines: Vec<&str> = include_str!("accepted.tsv").lines().skip(1).collect();
+        assert!(!lines.is_empty());
+        for line in lines {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [path, function, ..] = fields[..] else { panic!("{line}") };
+            assert!(fields.len() == 4 && area_of(path).is_some(), "{line}");
+            let code = fs::read_to_string(root.join(path)).unwrap();
+            assert!(code.contains(&format!("fn {function}(")), "{line}");
+        }
+    }
+}

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kustomize::{Closure, ExpectedObjects, OriginTracking, RenderTree, can_see_origins};
+use super::kustomize::{Closure, ExpectedObjects, OriginTracking, RenderTree};
 use super::origin::{OriginAnnotation, strip_origin};
 use super::render_host::RenderHost;
 use super::root_render::{PrintedDocument, RenderError, RenderValues, TracedKustomization, build, documents};
@@ -49,13 +49,13 @@ pub(super) async fn print_with_origins<T: FileTree>(
 ) -> Result<PrintedRoot, RenderError> {
     let TracedKustomization { closure, charts, .. } = kustomization;
     let tree = RenderTree::with_charts(closure, files, charts)?;
-    let is_added = tree.origins == OriginTracking::Added;
+    let (is_added, is_seen) = (tree.origins == OriginTracking::Added, tree.depends_on_origins);
     let named = print_tree(host, program, closure, tree, files, values).await;
     let can_differ = is_added
         && match &named {
             // Origins are worth nothing where they are what the program fails for.
             Err(error) => matches!(error, RenderError::Failed { .. }),
-            Ok(_) => can_see_origins(closure, files)?,
+            Ok(_) => is_seen,
         };
     if !can_differ {
         return named;

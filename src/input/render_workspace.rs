@@ -147,7 +147,8 @@ mod tests {
         };
         let files = vec![file("base/a.yaml"), file("root/b.yaml")];
         let (root, charts) = (Arc::from("root"), std::collections::BTreeMap::new());
-        let tree = RenderTree { root, files, origins: OriginTracking::Absent, charts };
+        let origins = OriginTracking::Absent;
+        let tree = RenderTree { root, files, origins, depends_on_origins: false, charts };
         RenderWorkspace::write(&host, "kustomize", &tree, &MemoryTree::new(), &OpenedInputs::default())
             .unwrap()
     }

@@ -1,9 +1,10 @@
 //! The rollout ledger, when somebody else takes it away, empties it or writes garbage into it. Also
 //! when the process that wrote into it has ended.
 
+use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::failures::{BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
+use crate::failures::{BOUNDS, BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
@@ -150,4 +151,28 @@ fn an_apply_that_has_waited_leaves_no_claim_no_unit_and_no_queue() {
             && !entries(object, "claims").is_empty()
             && !entries(object, "units").is_empty()
     });
+}
+
+#[test]
+fn a_rollout_that_waits_for_a_ledger_that_cannot_be_read_says_so() {
+    let mut site = TestNamespace::new("ledger-away");
+    let proxy = site.cluster.fault_proxy(3).unwrap();
+    let direct = site.with_empty_state();
+    site.through(&proxy);
+    let files = |image: &str| vec![Web::new("web", image).file()];
+    let repo = Repo::new(&files("app:1"));
+    let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
+    let ledger = Requests::any().path_suffix(&format!("/configmaps/{NAME}"));
+    let away = proxy.add(Rule::new(ledger, Fault::Replace(Answer::error(500, "InternalError"))));
+    push(&repo, &files("app:2"), "Change it");
+    let expected = "the rollout ledger cannot be read: ConfigMap ledger-away-rhumb/rollout-budget.rhumb.dev";
+    eventually("it is the reason", DEFAULT_TIMEOUT, || {
+        let why = direct.rhumb(&["why", "deploy/web"]).ends(0).all();
+        if why.contains(expected) { Ok(()) } else { Err(why) }
+    });
+    assert_eq!(site.value("Deployment", "web", IMAGE), json!("app:1"));
+    proxy.remove(away);
+    await_image(&site, "web", "app:2");
+    site.await_free_budget();
+    observer.judge(BOUNDS);
 }

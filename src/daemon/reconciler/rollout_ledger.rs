@@ -36,6 +36,9 @@ const _: () = assert!(
 );
 /// The interval of reads where others share it, so that the status covers them.
 const SHARED_READ_INTERVAL: Duration = Duration::from_secs(15);
+/// The reads in a row that fail before those who wait for the ledger say so. One that fails now and
+/// then is repeated sooner than anybody asks.
+const MIN_SHOWN_FAILURES: u32 = 3;
 /// The attempts of a process that ends to leave its claims in order.
 const MAX_FINAL_TRIES: u32 = 5;
 
@@ -104,6 +107,11 @@ impl RolloutLedgerStore {
         *failures = failures.saturating_add(1).min(10);
         let doublings = self.failures.max(self.write_failures).saturating_sub(1);
         PERSON_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(doublings))
+    }
+
+    /// Returns whether it was read once, and cannot be read any more. Before, nothing is decided.
+    fn is_outage(&self) -> bool {
+        self.object.is_some() && self.failures >= MIN_SHOWN_FAILURES
     }
 
     /// Reads the ledger again with a new key, and writes it with that.
@@ -413,6 +421,10 @@ impl Reconciler {
                     self.engine.handle(Input::LedgerUnreadable(why), Instant::now());
                 }
                 let wait = self.records.ledger.note_failure(was_write);
+                if self.records.ledger.is_outage() {
+                    let why = format!("the rollout ledger cannot be read: {error}; no rollout begins");
+                    self.engine.handle(Input::LedgerUnreadable(why.into()), Instant::now());
+                }
                 let wait = if needs_person { PERSON_RETRY_DELAY } else { wait };
                 self.records.ledger.not_before =
                     Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));

@@ -480,12 +480,8 @@ impl Engine {
         let holder = match found {
             None => InventoryHolder::Unread,
             Some(None) => InventoryHolder::Nobody,
-            Some(Some(peer)) => match &peer.statement {
-                Ok(statement) if statement.released.contains(&object_hash(id)) => {
-                    InventoryHolder::GivesUp(peer.name.clone())
-                }
-                _ => InventoryHolder::Keeps(peer.name.clone()),
-            },
+            Some(Some(peer)) if peer.is_releasing(id) => InventoryHolder::GivesUp(peer.name.clone()),
+            Some(Some(peer)) => InventoryHolder::Keeps(peer.name.clone()),
         };
         let old = match holder {
             InventoryHolder::GivesUp(_) => TAKEOVER_PEERS_MAX_AGE,

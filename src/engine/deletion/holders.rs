@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
-use crate::engine::deletion::peer_sources::{PeerSource, object_hash};
 use crate::engine::facts::entry::DirectView;
 use crate::engine::state::Engine;
 use crate::engine::{CurrentOwner, ObjectOwner};
@@ -44,11 +43,8 @@ impl Engine {
         };
         let Some(DirectView::Found(live)) = &entry.direct_view else { return false };
         let ObjectOwner::Ours(set) = &live.owner else { return false };
-        let gives_up = |peer: &PeerSource| {
-            peer.statement.as_ref().is_ok_and(|statement| statement.released.contains(&object_hash(id)))
-        };
         let holder = self.handover.peers.as_ref().and_then(|peers| peers.get(set));
-        !self.objects.informer_objects.contains_key(id) && holder.is_some_and(|peer| !gives_up(peer))
+        !self.objects.informer_objects.contains_key(id) && holder.is_some_and(|peer| !peer.is_releasing(id))
     }
 
     /// Returns from whom a write takes its object over; none where that is nobody's, or its own

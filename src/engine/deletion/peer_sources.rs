@@ -292,6 +292,11 @@ impl PeerSource {
         self.has_takeover_request(object_hash(id))
     }
 
+    /// Returns whether it gives an object up.
+    pub(in crate::engine) fn is_releasing(&self, id: &ObjectId) -> bool {
+        self.statement.as_ref().is_ok_and(|statement| statement.released.contains(&object_hash(id)))
+    }
+
     /// Returns whether it requests the object of a mark by name.
     pub(in crate::engine) fn has_takeover_request(&self, mark: ContentHash) -> bool {
         matches!(&self.statement, Ok(SourceStatement { takeover_requests: TakeoverRequests::Listed(these), .. }) if these.contains(&mark))

@@ -257,7 +257,7 @@ impl Engine {
 
     fn abort(&mut self, source: SourceId, id: &ObjectId, by: &Arc<str>) -> OrderOutcome {
         let entry = self.entry(id);
-        let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
+        let rejected = self.has_rejection(id);
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.latest();
         let recorded =

@@ -151,7 +151,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn own_pause(&self, id: &ObjectId) -> Option<Reason> {
-        if self.entry(id).is_some_and(|entry| entry.rejection.is_some()) {
+        if self.has_rejection(id) {
             return None;
         }
         if let Some(paused) = self.annotated_pause(id) {

@@ -455,13 +455,13 @@ impl Engine {
         let claims = claims.map(|(id, claim)| BudgetHolding::Claim(id.clone(), ledger.holder_of(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
             let source = ledger.source_name(&tally.inventory_id);
-            let away = tally.unavailable.iter().filter(|(id, published)| {
-                self.rollouts.bound_foreign_unavailable(id, **published) > 0
-                    && !ledger.claims.contains_key(*id)
+            let away = tally.unavailable.iter().filter_map(|(id, published)| {
+                let pods = self.rollouts.bound_foreign_unavailable(id, *published);
+                (pods > 0 && !ledger.claims.contains_key(id)).then_some((id, pods))
             });
             away.map(move |(id, pods)| BudgetHolding::UnavailablePods {
                 workload: id.clone(),
-                pods: *pods,
+                pods,
                 source: source.clone(),
             })
         });

@@ -116,7 +116,7 @@ impl Engine {
         let mut tracking = rollout.tracking();
         // Our write is not visible yet, or the workload is being made again.
         let is_shown = |live: &&LiveObject| {
-            rollout.min_resource_version.is_some_and(|written| live.rv >= written)
+            rollout.is_shown_at(live.rv)
                 && !(live.deleting && rollout.method == RolloutMethod::Recreate)
                 && !self.is_write_undecided(id, rollout)
         };
@@ -210,11 +210,11 @@ impl Engine {
         let deadline = tracking.progress.progress_deadline(progress_timeout, now);
         if now < deadline {
             tracking.end_unjudged_failure();
-            let next_check = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
+            let next_check = rollout.own_pods().and_then(|pods| next_failure_check(pods, now));
             let due = next_check.map_or(deadline, |next_check| next_check.min(deadline));
             return tracking.with_verdict(RolloutVerdict::InProgress(Some(due)));
         }
-        let unready = own_pods(rollout).and_then(WorkloadPods::oldest_unready_newest);
+        let unready = rollout.own_pods().and_then(WorkloadPods::oldest_unready_newest);
         let step = self.held_daemon_set_step(id).cloned();
         let stalled = StalledRollout {
             timeout: progress_timeout,
@@ -288,7 +288,7 @@ impl Engine {
         if rollout.failed.is_some() {
             return RolloutCondition::FailedBefore;
         }
-        if let Some(pods) = own_pods(rollout)
+        if let Some(pods) = rollout.own_pods()
             && let Some(failing) = find_failure(pods, now)
         {
             let pod = pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref());
@@ -336,14 +336,6 @@ impl Engine {
     }
 }
 
-/// Returns the pods of a rollout, unless they were reported before its write.
-fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
-    rollout
-        .pods
-        .as_deref()
-        .filter(|pods| rollout.min_resource_version.is_some_and(|written| pods.rv >= written))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -365,7 +357,7 @@ mod tests {
         let check = |written: Option<u64>, reported: Option<u64>, expected: bool| {
             let mut rollout = Rollout::new(BudgetSlot::Taken, 0, None, written.map(ResourceVersion));
             rollout.pods = reported.map(|rv| Arc::new(pods(rv)));
-            assert_eq!(own_pods(&rollout).is_some(), expected, "{written:?} {reported:?}");
+            assert_eq!(rollout.own_pods().is_some(), expected, "{written:?} {reported:?}");
         };
         check(Some(5), Some(4), false);
         check(Some(5), Some(5), true);

@@ -9,10 +9,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::engine::ResourceVersion;
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, ResourceVersion};
 use crate::object::ObjectId;
 
 /// The time for which a write without an answer may still be carried out. No API server works on a
@@ -58,10 +58,8 @@ impl Engine {
     /// From then on other contents are somebody else's.
     pub(in crate::engine) fn note_shown_write(&mut self, id: &ObjectId) {
         let Some(rollout) = self.rollouts.in_flight.get(id) else { return };
-        let is_newer =
-            |live: &LiveObject| rollout.min_resource_version.is_some_and(|written| live.rv >= written);
         let is_shown = rollout.unanswered_since.is_some()
-            && self.live_object(id).is_some_and(is_newer)
+            && self.live_object(id).is_some_and(|live| rollout.is_shown_at(live.rv))
             && !self.is_write_undecided(id, rollout);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id).filter(|_| is_shown) {
             (rollout.unanswered_since, rollout.replaced) = (None, None);

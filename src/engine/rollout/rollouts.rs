@@ -120,6 +120,16 @@ pub(in crate::engine) struct Rollout {
 }
 
 impl Rollout {
+    /// Returns whether a view of this version is no older than the write of the rollout.
+    pub(in crate::engine) fn is_shown_at(&self, version: ResourceVersion) -> bool {
+        self.min_resource_version.is_some_and(|written| version >= written)
+    }
+
+    /// Returns its pods, unless they were reported before its write.
+    pub(in crate::engine) fn own_pods(&self) -> Option<&WorkloadPods> {
+        self.pods.as_deref().filter(|pods| self.is_shown_at(pods.rv))
+    }
+
     pub(in crate::engine) fn new(
         slot: BudgetSlot,
         reserved: u32,

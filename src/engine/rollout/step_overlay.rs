@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::is_serving;
 use crate::engine::rollout::pods::WorkloadPods;
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::steps::{
     PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, StepRequirement, Steps, next,
 };
@@ -181,10 +182,7 @@ impl Engine {
         let there = release.is_some_and(|release| desired.has_hash(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let rollout = self.rollouts.in_flight.get(id);
-        let pods = rollout.and_then(|rollout| {
-            let pods = rollout.pods.as_deref()?;
-            rollout.min_resource_version.is_some_and(|written| pods.rv >= written).then_some(pods)
-        });
+        let pods = rollout.and_then(Rollout::own_pods);
         let age = |pods: &WorkloadPods| pods.steady_time().map(|since| now.saturating_duration_since(since));
         let progress = StepProgress {
             replicas: live.replica_status.map_or(0, |replica_status| replica_status.replicas),

@@ -164,8 +164,7 @@ impl Engine {
     /// that named it would be over at once, and nothing of it could go back.
     pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> ReleaseUnit {
         let (units, nodes) = self.connected_units(source);
-        let has_rejection = |node: &ObjectId| self.entry(node).is_some_and(|entry| entry.rejection.is_some());
-        let members = nodes.iter().filter(|node| units.is_same_unit(node, id) && !has_rejection(node));
+        let members = nodes.iter().filter(|node| units.is_same_unit(node, id) && !self.has_rejection(node));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = ReleaseUnit {
             inventory_id: self.sources.inventory_ids()[source].clone(),
@@ -287,7 +286,7 @@ impl Engine {
     }
 
     fn is_rejected(&self, unit: &ReleaseUnit) -> bool {
-        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
+        unit.members.keys().any(|id| self.has_rejection(id))
     }
 
     /// Returns whether a unit that is over has replaced something and was not rejected. One that
@@ -344,12 +343,10 @@ impl Engine {
             return Some(reason);
         }
         if !self.is_lead_workload_restarted(source, &lead) || self.is_waiting_for(source, &lead, desired) {
-            if let Some(why) = self.rollouts.ledger.unreadable_reason() {
-                return Some(Reason::RecordUnreadable(why.clone()));
-            }
             // Nothing of it asks the budget, so nothing but this asks for its record.
             self.rollouts.units.request_record(source, lead, desired.id.clone());
-            return Some(Reason::Claiming);
+            let unreadable = self.rollouts.ledger.unreadable_reason().cloned();
+            return Some(unreadable.map_or(Reason::Claiming, Reason::RecordUnreadable));
         }
         // It asks for itself.
         (lead != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::UnitWorkload(lead))

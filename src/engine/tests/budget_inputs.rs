@@ -374,18 +374,23 @@ fn a_process_that_ends_leaves_the_claim_of_a_write_that_was_not_shown() {
     assert!(harness.engine.last_ledger().unwrap().claims.is_empty());
 }
 
-// A claim is for more pods than the strategy of what is shown.
+// A claim may be for more pods than the strategy of what is shown, or for fewer.
 #[test]
-fn a_new_process_reserves_what_was_claimed_before_it() {
-    let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+fn a_new_process_reserves_what_was_claimed_before_it_and_no_less_than_the_strategy_takes_down() {
     let id = workload("a");
-    while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
-    harness.keep_ledger();
-    harness.world.ledger.claims.get_mut(&id).unwrap().reserved = 3;
-    harness.engine = harness.fresh_with(budget("100%", 100));
-    harness.read(reading("r2", &files(&NAMES, 2)));
-    harness.deliver(usize::MAX);
-    assert_eq!(harness.engine.usage().unavailable.0, 3);
+    let reserved = |claimed: u32, max_unavailable: u32| {
+        let mut harness = waiting(budget("100%", 100), BudgetNarrowing::default());
+        while !matches!(harness.step(&id), Some(Action::Apply(_))) {}
+        harness.keep_ledger();
+        harness.world.ledger.claims.get_mut(&id).unwrap().reserved = claimed;
+        let thing = harness.world.things.get_mut(&id).unwrap();
+        thing.numbers = Some(ReplicaStatus { max_unavailable, ..all_ready() });
+        harness.engine = harness.fresh_with(budget("100%", 100));
+        harness.read(reading("r2", &files(&NAMES, 2)));
+        harness.deliver(usize::MAX);
+        harness.engine.usage().unavailable.0
+    };
+    assert_eq!([reserved(3, 1), reserved(1, 2)], [3, 2]);
 }
 
 // Nobody knows whether it still rolls out.

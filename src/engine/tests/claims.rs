@@ -281,7 +281,7 @@ fn the_claim_of_a_workload_that_is_still_to_be_taken_over_is_kept_until_it_has_e
 }
 
 #[test]
-fn a_process_that_ends_takes_the_claim_back_of_what_rests_in_the_very_version_that_it_wrote() {
+fn a_process_that_ends_takes_the_claim_back_of_what_it_sees_at_rest_in_the_very_version_that_it_wrote() {
     let (mut harness, id) = (changed(), workload("a"));
     write(&mut harness, &id);
     harness.world.things.get_mut(&id).unwrap().phase = WorkloadPhase::Settled;
@@ -289,6 +289,42 @@ fn a_process_that_ends_takes_the_claim_back_of_what_rests_in_the_very_version_th
     harness.world.announce(&id);
     harness.deliver(usize::MAX);
     assert!(harness.engine.last_ledger().unwrap().claims.is_empty());
+    // Nobody knows what comes of another write, or what is there now.
+    let leaves = |lose: &dyn Fn(&mut Engine)| {
+        let mut engine = harness.engine.clone();
+        lose(&mut engine);
+        engine.last_ledger().unwrap().claims.get(&id).is_some_and(|claim| claim.holder_exited)
+    };
+    assert!(leaves(&|engine| engine.rollouts.writes_in_flight.begin(&id)));
+    assert!(leaves(&|engine| engine.set_informer_state(&id.group_kind(), KindState::Syncing)));
+}
+
+#[test]
+fn a_claim_goes_over_with_its_unit_where_the_former_source_has_made_it_for_what_is_shown() {
+    let web = workload("web");
+    let mut engine = super::safety::engine(&[SET, OTHER], &[web.group_kind()]);
+    let thing = WorldObject::settled(one("web", 1).hash, "r1", 7);
+    engine.observe_object(&web, World::live(&web, &thing));
+    let content = Some(one("web", 2).hash);
+    let member = UnitMember { content, rollback_target: RollbackTarget::Unknown, restarted: None };
+    let unit = ReleaseUnit {
+        inventory_id: OTHER.into(),
+        revision: Revision::new("r2"),
+        members: [(web.clone(), member)].into(),
+    };
+    let check = |inventory_id: &str, content: u32, expected: bool| {
+        let claim = engine.make_claim(FIRST, one("web", content).hash, 1);
+        let claim = RolloutClaim { inventory_id: inventory_id.into(), ..claim };
+        let claims = [(web.clone(), claim.clone())].into();
+        let mut next = RolloutLedger { claims, ..RolloutLedger::default() };
+        engine.transfer_claims(&unit, &mut next);
+        let (inventory_id, rollout_key) = (OTHER.into(), one("web", 2).hash);
+        let transferred = RolloutClaim { inventory_id, rollout_key, ..claim.clone() };
+        assert_eq!(next.claims[&web], if expected { transferred } else { claim }, "{content}");
+    };
+    check(SET, 1, true);
+    check(SET, 2, false);
+    check(THEIRS, 1, false);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::shared_budget::{THEIRS, at_rest, budget, elsewhere, theirs};
+use super::world::{all_ready, workload};
 use crate::engine::*;
 
 /// Returns a start of another process.
@@ -48,4 +49,27 @@ fn a_spent_claim_stays_spent_until_it_is_written_anew() {
     check(&[second_start], true);
     check(&[only_second_start], true);
     check(&[no_claim, claimed], true);
+}
+
+// The deadline of its own process may be longer than that of this one.
+#[test]
+fn a_claim_without_progress_counts_for_two_minutes_however_short_the_deadline_here_is() {
+    let check = |deadline: u64, passed: u64, expected: bool| {
+        let (id, claim) = (elsewhere("api"), theirs(1));
+        let bounds = Budget { deadline: Duration::from_secs(deadline), ..budget("100%", 100) };
+        let mut harness = at_rest(&["web"], &bounds);
+        harness.world.ledger.claims.insert(id.clone(), claim.clone());
+        harness.engine.set_ledger(harness.world.ledger.clone());
+        let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
+        live.replica_status = Some(ReplicaStatus { phase: WorkloadPhase::Replacing, ..all_ready() });
+        for seconds in [0, passed] {
+            let now = harness.now + Duration::from_secs(seconds);
+            harness.engine.observe_foreign_workload(&id, Some(&live), now);
+        }
+        assert_eq!(harness.engine.is_counted(&id, &claim), expected, "{deadline} {passed}");
+    };
+    check(30, 119, true);
+    check(30, 120, false);
+    check(300, 299, true);
+    check(300, 300, false);
 }

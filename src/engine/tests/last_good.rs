@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::harness::Harness;
 use super::world::{FIRST, SECOND, SET, budget, config, desired, reading, workload};
 use crate::engine::*;
+use crate::health::Health;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 fn web(content: u32) -> SharedDesiredObject {
@@ -372,6 +373,21 @@ fn a_failure_that_is_tried_again_before_its_rejection_is_recorded_is_judged_anew
     assert_fails_again_and_goes_back(&mut harness);
 }
 
+// Its controller may say nothing of it for a moment, and then the same again.
+#[test]
+fn a_failure_that_is_tried_again_is_remembered_also_where_it_is_not_shown_now() {
+    let (mut harness, web) = (failing(), workload("web"));
+    harness.deliver_failures();
+    let mut live = harness.engine.live_object(&web).cloned().unwrap();
+    let message = live.health.message.clone();
+    (live.health, live.rv) = (Health::current(), ResourceVersion(harness.world.tick()));
+    harness.engine.observe_object(&web, live);
+    retry(&mut harness);
+    harness.engine.carry_out_orders();
+    let rollout = &harness.engine.rollouts.in_flight[&web];
+    assert_eq!((&rollout.failed, &rollout.earlier_failure), (&None, &Some(message)));
+}
+
 // The failure is reported when the newer content is claimed, and git takes that back before it is
 // written.
 #[test]
@@ -545,6 +561,11 @@ fn a_rejection_is_retried_for_its_own_source_alone() {
     harness.engine.rollouts.rollbacks.set_retried(retried);
     assert!(!harness.engine.is_retried(FIRST, &rejection));
     assert!(harness.engine.is_retried(FIRST, &other));
+    // The inventory of one source says nothing of the retries of another one.
+    let known = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { rejections: Vec::new(), ..known });
+    assert!(!harness.engine.is_retried(FIRST, &other));
+    assert!(harness.engine.is_retried(SECOND, &rejection));
 }
 
 #[test]

@@ -87,6 +87,7 @@ mod sealed_overlays;
 mod service_switch;
 mod shared_budget;
 mod simulation;
+mod slot_requests;
 mod source_questions;
 mod starts;
 mod steps;

@@ -7,6 +7,7 @@ use super::harness::Harness;
 use super::wakes::{lose_answer, restarting};
 use super::world::{AuditEntry, World, WorldObject, config, desired, reading, workload};
 use crate::engine::rollout::lost_writes::LOST_WRITE_TIMEOUT;
+use crate::engine::rollout::writes_in_flight::WritesInFlight;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -415,4 +416,17 @@ fn an_object_that_goes_before_the_answer_to_its_write_comes_is_looked_up() {
     check(false, true, &Action::Lookup);
     check(true, false, &Action::Nothing);
     check(false, false, &Action::Nothing);
+}
+
+#[test]
+fn the_answer_to_a_write_is_overtaken_where_its_object_goes_while_it_is_written() {
+    let a = config("a");
+    let mut writes = WritesInFlight::default();
+    writes.note_unshown(&a);
+    assert!(!writes.contains(&a) && !writes.end(&a), "nobody writes it");
+    writes.begin(&a);
+    writes.note_unshown(&a);
+    assert!(writes.contains(&a) && writes.end(&a) && !writes.contains(&a));
+    writes.begin(&a);
+    assert!(!writes.end(&a), "it went during the write before");
 }

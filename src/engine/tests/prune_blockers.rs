@@ -181,34 +181,39 @@ fn what_is_beside_a_change_under_way_whose_former_content_is_lost_waits_for_it()
 
 // Nothing of it takes a slot, so no record says that they belong together.
 #[test]
-fn what_the_content_before_used_waits_until_the_new_one_is_healthy() {
-    let [old, user] = [config("old"), id("", "Secret", "shop", "user")];
-    let mut engine = engine(&[SET], &[maps(), user.group_kind()]);
-    let mut needing = (*desired(&user, 1, "user")).clone();
-    needing.needs = [old.clone()].into();
-    let b = config("b");
-    let files = [
-        ("user", Some(needing.into())),
-        ("old", Some(desired(&old, 1, "old"))),
-        ("b", Some(desired(&b, 1, "b"))),
-    ];
-    engine.set_reading(FIRST, reading("r1", &files));
-    for (uid, one) in [(1, &old), (2, &user), (3, &b)] {
-        show(&mut engine, one, uid);
+fn what_the_content_before_used_or_depended_on_waits_until_the_new_one_is_healthy() {
+    let ways: [fn(&mut DesiredObject, &ObjectId); 2] =
+        [|user, old| user.needs = [old.clone()].into(), |user, old| user.depends_on = [old.clone()].into()];
+    for refer in ways {
+        let [old, user] = [config("old"), id("", "Secret", "shop", "user")];
+        let mut engine = engine(&[SET], &[maps(), user.group_kind()]);
+        let mut needing = (*desired(&user, 1, "user")).clone();
+        refer(&mut needing, &old);
+        let b = config("b");
+        let files = [
+            ("user", Some(needing.into())),
+            ("old", Some(desired(&old, 1, "old"))),
+            ("b", Some(desired(&b, 1, "b"))),
+        ];
+        engine.set_reading(FIRST, reading("r1", &files));
+        for (uid, one) in [(1, &old), (2, &user), (3, &b)] {
+            show(&mut engine, one, uid);
+        }
+        let newer = [("user", Some(desired(&user, 2, "user"))), ("old", None)];
+        engine.set_reading(FIRST, reading("r2", &newer));
+        let now = std::time::Instant::now();
+        let action = engine.decide(&user, now).action;
+        assert!(matches!(action, Action::Apply(_)), "{action:?}");
+        let thing = WorldObject { uid: 2, ..WorldObject::settled(desired(&user, 2, "user").hash, "r2", 9) };
+        let health = crate::health::Health::new(crate::health::HealthStatus::InProgress, "on its way");
+        let live = LiveObject { health, ..World::live(&user, &thing) };
+        engine.record_result(&user, &action, ActionResult::Applied(WriteResult { live: live.clone() }), now);
+        engine.observe_object(&user, live);
+        let waits = judged(&mut engine, FIRST, &old);
+        assert!(waits.starts_with("pruned when Secret shop/user"), "{waits}");
+        engine.observe_object(&user, LiveObject { rv: ResourceVersion(10), ..World::live(&user, &thing) });
+        assert_eq!(judged(&mut engine, FIRST, &old), "delete");
     }
-    engine.set_reading(FIRST, reading("r2", &[("user", Some(desired(&user, 2, "user"))), ("old", None)]));
-    let now = std::time::Instant::now();
-    let action = engine.decide(&user, now).action;
-    assert!(matches!(action, Action::Apply(_)), "{action:?}");
-    let thing = WorldObject { uid: 2, ..WorldObject::settled(desired(&user, 2, "user").hash, "r2", 9) };
-    let health = crate::health::Health::new(crate::health::HealthStatus::InProgress, "on its way");
-    let live = LiveObject { health, ..World::live(&user, &thing) };
-    engine.record_result(&user, &action, ActionResult::Applied(WriteResult { live: live.clone() }), now);
-    engine.observe_object(&user, live);
-    let waits = judged(&mut engine, FIRST, &old);
-    assert!(waits.starts_with("pruned when Secret shop/user"), "{waits}");
-    engine.observe_object(&user, LiveObject { rv: ResourceVersion(10), ..World::live(&user, &thing) });
-    assert_eq!(judged(&mut engine, FIRST, &old), "delete");
 }
 
 // The deletion is decided, and has not been sent.

@@ -4,7 +4,9 @@
 use super::harness::Harness;
 use super::last_good::{files, hash};
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading, workload};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
+use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, Revision};
 
 // Without its annotation only this process knows what it has written there.
@@ -53,6 +55,44 @@ fn an_object_goes_back_to_content_that_a_source_has_put_there_or_to_nothing() {
     // Nobody knows whether it is there.
     harness.engine.set_informer_state(&b.group_kind(), KindState::Syncing);
     assert_eq!(target(&harness, &b), RollbackTarget::Unknown);
+}
+
+// The failure may be recorded, or is still to be.
+#[test]
+fn content_that_failed_in_another_source_of_the_process_is_not_gone_back_to() {
+    let (web, other) = (workload("web"), "applyset-other-v1");
+    let release = |content: u32, revision: &str| ContentRef {
+        hash: hash(&web, content),
+        revision: Revision::new(revision),
+    };
+    let failed = |content: u32| {
+        let rollback_target = RollbackTarget::Content(release(1, "r1"));
+        let member = UnitMember { content: Some(hash(&web, content)), rollback_target, restarted: None };
+        let members = [(web.clone(), member)].into();
+        let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r2"), members };
+        Rejection { unit, action: RejectionAction::Quarantine, cause: "it crashes".into() }
+    };
+    let check = |recorded: Option<u32>, pending: Option<u32>, content: ContentRef| {
+        let mut engine = super::safety::engine(&[SET, other], &[web.group_kind()]);
+        engine.set_ledger(RolloutLedger::default());
+        let live = World::live(&web, &WorldObject::settled(hash(&web, 2), "r2", 1));
+        engine.observe_object(&web, live.clone());
+        let kept = desired(&workload("kept"), 1, "kept");
+        engine.set_reading(FIRST, reading("r3", &[("kept", Some(kept))]));
+        engine.set_reading(SECOND, reading("r3", &[("web", Some(desired(&web, 3, "web")))]));
+        let known = engine.source(FIRST).inventory.clone().unwrap();
+        let rejections = recorded.map(failed).into_iter().collect();
+        engine.set_inventory(FIRST, Inventory { rejections, ..known });
+        engine.sources[FIRST].pending_rejections = pending.map(failed).into_iter().collect();
+        let target = engine.former_rollback_target(SECOND, &web, &live);
+        let expected = RollbackTarget::FormerContent { content, inventory_id: SET.into() };
+        assert_eq!(target, expected, "{recorded:?} {pending:?}");
+    };
+    check(None, None, release(2, "r2"));
+    check(Some(2), None, release(1, "r1"));
+    check(None, Some(2), release(1, "r1"));
+    // Something else has failed.
+    check(Some(9), Some(9), release(2, "r2"));
 }
 
 // Its deletion is drift, and does not choose what a rollback does.
@@ -195,6 +235,46 @@ fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
     check(&|engine| engine.sources[FIRST].head = None, false);
     check(&|engine| engine.sources[FIRST].inventory = None, false);
     check(&|engine| engine.set_informer_state(&a.group_kind(), KindState::Syncing), false);
+}
+
+#[test]
+fn a_unit_is_over_once_all_of_it_that_is_still_wanted_is_written_rolled_out_and_healthy() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    let unit = ReleaseUnit {
+        inventory_id: SET.into(),
+        revision: Revision::new("r1"),
+        members: [(a.clone(), harness.engine.member(FIRST, &a))].into(),
+    };
+    let sicken = |engine: &mut Engine| {
+        let mut live = engine.live_object(&a).cloned().unwrap();
+        let health = Health::new(HealthStatus::InProgress, "it has just begun");
+        (live.health, live.rv) = (health, ResourceVersion(live.rv.0 + 1));
+        engine.observe_object(&a, live);
+    };
+    let ask = |engine: &mut Engine, content: Option<u32>| {
+        let wanted = content.map(|content| desired(&a, content, "a"));
+        engine.set_reading(FIRST, reading("r2", &[("a", wanted)]));
+    };
+    let roll = |engine: &mut Engine| {
+        engine.rollouts.in_flight.insert(a.clone(), Rollout::new(BudgetSlot::None, 0, None, None));
+    };
+    let check = |change: &dyn Fn(&mut Engine), expected: bool| {
+        let mut engine = harness.engine.clone();
+        change(&mut engine);
+        assert_eq!(engine.is_concluded(&unit), expected);
+    };
+    check(&|_| (), true);
+    check(&sicken, false);
+    check(&roll, false);
+    check(&|engine| ask(engine, Some(2)), false);
+    let drop_it = |engine: &mut Engine| {
+        sicken(engine);
+        ask(engine, None);
+    };
+    check(&drop_it, true);
 }
 
 // Its success decides about what it is released together with.

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::harness::Harness;
 use super::pods::ready;
 use super::world::{desired, reading, workload};
+use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -394,6 +395,21 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     assert_ne!(due(&mut allowed), [""; 0]);
     observed.engine.sources[super::world::FIRST].declared.writes = SourceWrites::Observed;
     assert_eq!(due(&mut observed), [""; 0]);
+}
+
+// The rollout of somebody else is not ours to scale, and a failed one goes back.
+#[test]
+fn only_of_a_claimed_rollout_that_has_not_failed_a_surplus_is_taken_back() {
+    let check = |change: &dyn Fn(&mut Rollout), expected: bool| {
+        let mut harness = held("1");
+        counts(&mut harness, HUNDRED);
+        observe_pods(&mut harness, 92, 9);
+        change(harness.engine.rollouts.in_flight.get_mut(&workload("web")).unwrap());
+        assert_eq!(due(&mut harness).is_empty(), !expected);
+    };
+    check(&|_| (), true);
+    check(&|rollout| rollout.claim = None, false);
+    check(&|rollout| rollout.failed = Some(RolloutFailureCause::Status("it crashes".into())), false);
 }
 
 #[test]

@@ -226,6 +226,26 @@ fn what_is_written_is_of_now_and_bounded() {
     let mut many = ledger(&vec![start("web", 1000); MAX_KEPT_STARTS]);
     starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
     assert_eq!(many.starts.len(), MAX_KEPT_STARTS);
+    let newest = many.starts.last().map(|start| start.id.name());
+    assert_eq!(newest, Some("new"), "an older one has made room");
+}
+
+// A start is known by its time.
+#[test]
+fn a_start_is_later_than_all_others_of_its_workload() {
+    let (starts, _) = reader(1000);
+    let mut shared = ledger(&[start("web", 5000), start("web", 6000), start("other", 7000)]);
+    starts.write(&mut shared, vec![(web("web"), "a-v1".into())]);
+    let of_web = shared.starts.iter().filter(|start| start.id == web("web"));
+    let of_web: Vec<_> = of_web.map(|start| start.at.as_millisecond()).collect();
+    assert_eq!(of_web, [5_000_000, 6_000_000, 6_000_001]);
+}
+
+#[test]
+fn the_oldest_start_is_the_next_that_counts_no_longer() {
+    let (mut starts, now) = reader(100);
+    starts.record_ledger(&ledger(&[start("late", 100), start("early", 90)]));
+    assert_eq!(starts.due(), Some(now + Duration::from_secs(50)));
 }
 
 #[test]

@@ -29,6 +29,17 @@ fn pods_are_those_that_are_seen_and_those_that_others_have_published_within_a_da
     }
 }
 
+// Counted twice, they would let more pods go.
+#[test]
+fn of_a_source_that_is_not_seen_completely_the_larger_number_of_pods_counts() {
+    for (published, expected) in [(2, 3), (3, 3), (9, 9)] {
+        let mut harness = at_rest(&["web"], &budget("100%", 100));
+        harness.engine.set_informer_state(&GroupKind::parse("DaemonSet.apps"), KindState::Syncing);
+        publish_tally(&mut harness, BudgetTally { inventory_id: SET.into(), ..tally(published, &[], 0) });
+        assert_eq!(harness.engine.pods_of_all(), expected, "{published}");
+    }
+}
+
 #[test]
 fn pods_are_published_by_namespace_where_that_has_bounds_of_its_own() {
     let names = ["shop", "other"].into_iter();
@@ -145,4 +156,17 @@ fn whoever_waits_for_pods_of_others_is_told_of_those_that_are_still_unavailable(
     let short = "2 of at most 2 pods are unavailable, and this one takes down 1 more";
     let db = "2 pods of Deployment elsewhere/db of source theirs are unavailable";
     assert_eq!(reason(&mut harness, "web"), format!("{short}; {db}"));
+}
+
+// A lookup shows one of the two that others have published, and that one is in the way.
+#[test]
+fn whoever_waits_is_told_of_as_many_pods_of_others_as_count() {
+    let mut harness = at_rest(&["web"], &budget("1", 100));
+    publish_tally(&mut harness, tally(9, &[("api", 2)], 0));
+    look_up_elsewhere(&mut harness, 1);
+    harness.read(reading("r2", &files(&["web"], 2)));
+    harness.settle();
+    let why = reason(&mut harness, "web");
+    let api = "; 1 pod of Deployment elsewhere/api of source theirs is unavailable";
+    assert!(why.ends_with(api), "{why}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::last_good::{failing, files, hash};
-use super::world::{reading, workload};
+use super::world::{FIRST, reading, workload};
 use crate::engine::rollout::evaluation::RolloutVerdict;
 use crate::engine::rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 use crate::engine::rollout::rollouts::Rollout;
@@ -68,4 +68,25 @@ fn it_takes_its_slot_again_where_its_controller_goes_on() {
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
     assert_eq!(usage(&harness).0, 1);
+}
+
+// While the ledger cannot be read, it holds no failure up: nothing says where to go back to.
+#[test]
+fn a_failure_can_be_judged_once_its_source_the_inventory_and_the_ledger_were_read() {
+    let web = workload("web");
+    let check = |lose: &dyn Fn(&mut Engine), expected: bool| {
+        let mut harness = failing();
+        lose(&mut harness.engine);
+        let live = harness.engine.live_object(&web).cloned().unwrap();
+        assert_eq!(harness.engine.is_rollback_known(&web, &live), expected);
+    };
+    check(&|_| (), true);
+    check(&|engine| engine.sources[FIRST].head = None, false);
+    check(&|engine| engine.sources[FIRST].inventory = None, false);
+    check(&|engine| engine.rollouts.ledger.forget(), false);
+    let unreadable = |engine: &mut Engine| {
+        engine.rollouts.ledger.forget();
+        engine.rollouts.ledger.set_unreadable_reason(Some("it is garbled".into()));
+    };
+    check(&unreadable, true);
 }

@@ -47,6 +47,8 @@ pub struct RenderTree {
     pub files: Vec<PlannedFile>,
     /// Indicates whether the output names origins, and whether they are to stay in it.
     pub origins: OriginTracking,
+    /// Indicates whether the objects may be others where the output names their origins.
+    pub depends_on_origins: bool,
     /// The numbers of the charts, by the paths of the files that hold their objects.
     pub charts: BTreeMap<String, usize>,
 }
@@ -93,9 +95,11 @@ impl RenderTree {
             PlannedContent::Blob(blob) => files.read(*blob)?,
             PlannedContent::Text(text) => text.clone(),
         };
-        if writes_origins(closure, files)? {
+        let instructions = OriginInstructions::find(closure, files)?;
+        if instructions.write_origins {
             return Ok(tree);
         }
+        tree.depends_on_origins = instructions.see_annotations;
         if origin::has_origin_option(&text) {
             tree.origins = OriginTracking::Requested;
         } else if let Some(text) = origin::with_origins(&text) {
@@ -116,7 +120,8 @@ impl RenderTree {
             size: file.file.size,
         });
         let (root, origins) = (closure.root.clone(), OriginTracking::Absent);
-        Self { root, files: planned.collect(), origins, charts: BTreeMap::new() }
+        let charts = BTreeMap::new();
+        Self { root, files: planned.collect(), origins, depends_on_origins: false, charts }
     }
 
     /// Does the same as [`RenderTree::plain`], with these in the place of the charts of its
@@ -167,23 +172,6 @@ fn with_empty_values(text: &[u8]) -> Option<Vec<u8>> {
     is_changed.then_some(out)
 }
 
-/// Returns whether a file may write the annotation.
-fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, SourceError> {
-    has_instruction(closure, files, origin::has_origin_annotation)
-}
-
-/// Returns whether a file may depend on the annotations of an object. A patch by a path may, a
-/// transformer that creates no field, or a replacement.
-///
-/// # Errors
-/// Fails where a file of the closure cannot be read.
-pub(in crate::input) fn can_see_origins(
-    closure: &Closure,
-    files: &impl FileTree,
-) -> Result<bool, SourceError> {
-    has_instruction(closure, files, has_annotation_path)
-}
-
 /// Returns whether a text has a path to annotations of an object, not of a template of pods.
 fn has_annotation_path(text: &[u8]) -> bool {
     let is_of_object = |path: &[u8], at: usize| {
@@ -194,13 +182,35 @@ fn has_annotation_path(text: &[u8]) -> bool {
     ANNOTATION_PATHS.iter().any(|path| (0..text.len()).any(|at| is_of_object(path.as_bytes(), at)))
 }
 
-/// Returns whether a file that says what happens to objects has such a text. Files of objects and
-/// of data say nothing: kustomize replaces what objects say, and data stays data.
-fn has_instruction(
-    closure: &Closure,
-    files: &impl FileTree,
-    is_it: impl Fn(&[u8]) -> bool,
-) -> Result<bool, SourceError> {
+/// The instructions of a root that are about origins.
+#[derive(Clone, Copy, Debug, Default)]
+struct OriginInstructions {
+    /// Indicates whether a file may write the annotation.
+    write_origins: bool,
+    /// Indicates whether a file may depend on the annotations of an object. A patch by a path may, a
+    /// transformer that creates no field, or a replacement.
+    see_annotations: bool,
+}
+
+impl OriginInstructions {
+    /// Finds them in the files that say what happens to objects. Files of objects and of data say
+    /// nothing: kustomize replaces what objects say, and data stays data.
+    fn find(closure: &Closure, files: &impl FileTree) -> Result<Self, SourceError> {
+        let harmless = harmless_files(closure);
+        let mut found = Self::default();
+        for (path, file) in &closure.files {
+            if !harmless.contains(&**path) {
+                let text = files.read(file.file.blob)?;
+                found.write_origins |= origin::has_origin_annotation(&text);
+                found.see_annotations |= has_annotation_path(&text);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the files of objects and of data.
+fn harmless_files(closure: &Closure) -> BTreeSet<String> {
     let mut harmless = BTreeSet::new();
     for folder in &closure.folders {
         let references = folder.kustomization.references.iter().filter(|reference| {
@@ -209,12 +219,7 @@ fn has_instruction(
         });
         harmless.extend(references.filter_map(|one| paths::join(&folder.path, &one.target)));
     }
-    for (path, file) in &closure.files {
-        if !harmless.contains(&**path) && is_it(&files.read(file.file.blob)?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    harmless
 }
 
 #[cfg(test)]

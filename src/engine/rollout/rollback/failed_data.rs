@@ -31,9 +31,8 @@ impl Engine {
             let replaces = member.rollback_target.content_ref().is_some() && !member.has_unchanged_content();
             replaces.then_some(unit)
         })?;
-        let has_rejection = |id: &ObjectId| self.entry(id).is_some_and(|entry| entry.rejection.is_some());
         let action = self.action_for_unit(&unit, workload);
-        if action == RejectionAction::Quarantine || unit.members.keys().any(has_rejection) {
+        if action == RejectionAction::Quarantine || unit.members.keys().any(|id| self.has_rejection(id)) {
             return None;
         }
         let failed = RejectionCause::RolloutFailed(FailedRelease {

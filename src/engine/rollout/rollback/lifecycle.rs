@@ -285,14 +285,7 @@ impl Engine {
         let cause = bound_cause(format!("{}; {obstacle}", rejection.cause));
         let quarantined = Rejection { action: RejectionAction::Quarantine, cause, ..rejection };
         for id in quarantined.unit.members.keys() {
-            if let Some(rollout) =
-                self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
-                && rollout.slot == BudgetSlot::Taken
-            {
-                (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
-                self.rollouts.slot_requests.mark_stale();
-                self.clear_memo();
-            }
+            self.free_failed_slot(id);
         }
         let rejecting = &mut self.sources[source].pending_rejections;
         if rejecting.contains(&quarantined) {
@@ -312,7 +305,7 @@ impl Engine {
     /// A rollback keeps it, as all that it waits for comes without a slot. But a person may keep the
     /// workload, or what goes back before it, as it is.
     pub(in crate::engine) fn give_back_failed_slot(&mut self, id: &ObjectId, decision: &Decision) {
-        let goes_back = self.entry(id).is_some_and(|entry| entry.rejection.is_some());
+        let goes_back = self.has_rejection(id);
         let is_waiting = match &decision.reason {
             Some(
                 Reason::OnHold(_)
@@ -332,7 +325,14 @@ impl Engine {
             Some(reason) => reason.is_refusal() && !goes_back,
             None => false,
         };
-        let rollout = self.rollouts.in_flight.get_mut(id).filter(|_| is_waiting);
+        if is_waiting {
+            self.free_failed_slot(id);
+        }
+    }
+
+    /// Gives the slot of a failed workload to others.
+    fn free_failed_slot(&mut self, id: &ObjectId) {
+        let rollout = self.rollouts.in_flight.get_mut(id);
         let failed = rollout.filter(|one| one.failed.is_some() && one.slot == BudgetSlot::Taken);
         if let Some(rollout) = failed {
             (rollout.slot, rollout.reserved) = (BudgetSlot::None, 0);
@@ -353,9 +353,14 @@ impl ObjectEntry {
     /// A refusal for now is awaited: the pods would be started with the data that failed. A workload
     /// waits no longer than for these tries, as it keeps its slot.
     pub(in crate::engine) fn is_return_refused(&self) -> bool {
-        let is_lasting =
-            |refusal: &ApiRefusal| refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS;
-        self.is_target_refused() && self.api_refusal.as_deref().is_some_and(is_lasting)
+        self.is_target_refused() && self.api_refusal.as_deref().is_some_and(ApiRefusal::is_lasting)
+    }
+}
+
+impl ApiRefusal {
+    /// Returns whether a rollback is refused for good, or again and again.
+    fn is_lasting(&self) -> bool {
+        self.retry.is_none() || self.times >= MAX_ROLLBACK_REFUSALS
     }
 }
 
@@ -390,7 +395,7 @@ impl Engine {
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
             _ if refusal.can_be_recreated(good) => false,
-            _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
+            _ => refusal.is_lasting(),
         };
         final_now.then(|| refusal.cause.clone())
     }

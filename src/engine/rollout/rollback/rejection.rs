@@ -315,6 +315,11 @@ impl Engine {
         self.mark_prunes_stale();
     }
 
+    /// Returns whether a rejection of an object is in force.
+    pub(in crate::engine) fn has_rejection(&self, id: &ObjectId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.rejection.is_some())
+    }
+
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
         let rejection = self.entry(id).and_then(|entry| entry.rejection.as_ref());

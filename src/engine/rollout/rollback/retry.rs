@@ -211,8 +211,7 @@ impl Engine {
         for id in ids {
             let Some(source) = self.wanting_source(id) else { continue };
             let mut rejecting = self.sources[source].pending_rejections.iter();
-            let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
-                || self.entry(id).is_some_and(|entry| entry.rejection.is_some());
+            let rejected = rejecting.any(|one| one.unit.members.contains_key(id)) || self.has_rejection(id);
             if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
                 self.restart_evaluation(source, id);
             }
