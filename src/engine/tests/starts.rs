@@ -245,7 +245,7 @@ fn a_start_is_later_than_all_others_of_its_workload() {
 fn the_oldest_start_is_the_next_that_counts_no_longer() {
     let (mut starts, now) = reader(100);
     starts.record_ledger(&ledger(&[start("late", 100), start("early", 90)]));
-    assert_eq!(starts.due(), Some(now + Duration::from_secs(50)));
+    assert_eq!(starts.next_expiry(), Some(now + Duration::from_secs(50)));
 }
 
 #[test]
