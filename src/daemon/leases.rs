@@ -315,9 +315,9 @@ impl LeaseKeeper {
     fn log_lease_error(&mut self, error: &ClusterError) {
         self.failure_log.is_met = true;
         if std::mem::replace(&mut self.failure_log.is_logged, true) {
-            tracing::debug!("the Leases: {error}");
+            tracing::debug!("the Leases cannot be read or written: {error}");
         } else {
-            tracing::warn!("the Leases: {error}");
+            tracing::warn!("the Leases cannot be read or written: {error}");
         }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn remove_leftovers(folders: &[PathBuf]) {
         let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX));
         for entry in named {
             if let Err(error) = remove_leftover(&entry.path()) {
-                tracing::warn!(folder = %entry.path().display(), "a folder that was left behind stays: {error}");
+                tracing::warn!(folder = %entry.path().display(), "the folder of a process that ended cannot be removed: {error}");
             }
         }
     }

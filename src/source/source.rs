@@ -271,10 +271,10 @@ impl Source {
         match brought {
             Ok(true) if read.await.is_ok() => self.current = Some(accepted),
             Ok(_) => {
-                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had any more");
+                tracing::warn!(source = %self.name, %accepted, "the accepted revision is no longer there");
             }
             Err(error) => {
-                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had: {error}");
+                tracing::warn!(source = %self.name, %accepted, "the accepted revision cannot be fetched: {error}");
             }
         }
     }

@@ -138,7 +138,7 @@ impl Reconciler {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
-                tracing::warn!(source = %self.engine.view().source(source).declared.name, "the inventory: {error}");
+                tracing::warn!(source = %self.engine.view().source(source).declared.name, "the inventory cannot be read or written: {error}");
                 store.call = CallState::Busy;
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) =
@@ -478,7 +478,7 @@ impl Reconciler {
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {
-                tracing::info!(%source, "it can prune again");
+                tracing::info!(%source, "its pruning goes on");
             }
             store.unlisted_reason = why;
         }

@@ -254,7 +254,9 @@ impl Reconciler {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
         if self.records.ledger.logged_failure.as_ref() != Some(&why) {
-            tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
+            tracing::warn!(
+                "the rollout ledger is full: {why}; no rollout starts until a running one has ended"
+            );
         }
         self.records.ledger.logged_failure = Some(why);
     }
@@ -266,7 +268,7 @@ impl Reconciler {
         let why = self.engine.view().key_blocker().map(|reason| reason.to_string());
         if self.watches.data.has_reported_missing_key() && self.records.ledger.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
-            tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
+            tracing::warn!("the rollout ledger cannot be written: {why}; nothing that restarts pods starts");
         }
         self.records.ledger.logged_failure = why;
     }
@@ -368,7 +370,10 @@ impl Reconciler {
                 Err(error) => Err(error),
             };
             if let Err(error) = &answer {
-                tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
+                tracing::warn!(
+                    "the rollout ledger cannot be read or written: {error}; {}",
+                    self.remaining_text()
+                );
                 return;
             }
             self.record_ledger_answer(answer);
@@ -412,7 +417,7 @@ impl Reconciler {
                 self.engine.handle(Input::LedgerFailed, Instant::now());
             }
             Err(error) => {
-                tracing::warn!("the rollout ledger: {error}");
+                tracing::warn!("the rollout ledger cannot be read or written: {error}");
                 self.engine.handle(Input::LedgerFailed, Instant::now());
                 self.records.ledger.stale = true;
                 let needs_person = is_lasting_failure(error.class());
