@@ -141,7 +141,7 @@ async fn read_rights(
             let why = why.unwrap_or_default();
             let message = format!("source {}: not all files are understood{why}", source.name);
             return Err(CommandError::new(ErrorClass::Source, message)
-                .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
+                .hint("roles for their objects would be missing; `rhumb validate` says what is wrong"));
         }
         refused.extend(contents.refused);
         holdings.push((source, contents.objects));

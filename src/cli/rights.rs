@@ -32,7 +32,7 @@ const CLAIMABLE_RESOURCES: [&str; 3] = ["daemonsets", "deployments", "statefulse
 
 /// The verbs on Events.
 const EVENT_VERBS: [&str; 2] = ["create", "patch"];
-const EVENTS_PURPOSE: &str = "what happens is written as Events";
+const EVENTS_PURPOSE: &str = "Events are written";
 const REMAINS_PURPOSE: &str = "a source has objects of this kind in the cluster that it no longer holds";
 
 /// The access that a source needs to the cluster.
@@ -220,7 +220,8 @@ impl Rights {
         }
         let has = |is_such: fn(&ObjectId) -> bool| declared.iter().any(|object| is_such(&object.id));
         if access.is_writing() && has(is_workload) {
-            let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
+            let claimed =
+                "claims of other daemons on the rollout budget count as long as their workloads roll out";
             for resource in CLAIMABLE_RESOURCES {
                 self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
             }

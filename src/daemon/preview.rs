@@ -332,8 +332,7 @@ impl PreviewRun {
             Err(error) => {
                 self.engine.handle(Input::PeersUnreadable, Instant::now());
                 self.notes.push(format!(
-                    "what other sources of the cluster want is not known, and may be among what would be deleted: \
-                     {error}"
+                    "it is not known what other sources of the cluster want, so it may be among the deletions: {error}"
                 ));
             }
         }

@@ -70,7 +70,7 @@ impl fmt::Display for PruneCause {
             Self::TakeoverPeriod(seconds) => {
                 write!(f, "pruned when other sources have had {seconds} s to take it over")
             }
-            Self::Undecided => f.write_str("whether it may be pruned is not decided yet"),
+            Self::Undecided => f.write_str("it is not decided yet whether it may be pruned"),
         }
     }
 }

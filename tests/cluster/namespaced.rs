@@ -114,7 +114,7 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forg
     repo.commit("Remove three");
     let window = site.window();
     let mut daemon = site.configured(&of(&both[..1]));
-    daemon.says(&["what it may have in namespace parted-other is neither watched, repaired nor deleted"]);
+    daemon.says(&["any objects of it in namespace parted-other are neither watched, repaired nor deleted"]);
     site.await_absence("ConfigMap", "old");
     // The inventory is tidied when nothing is left to do.
     until("the inventory is tidied", || {
@@ -123,7 +123,7 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forg
     assert_eq!(named(&site, "additional-namespaces"), both.map(str::to_owned).into());
     assert!(named(&site, "contains-group-kinds").contains("Secret"));
     assert!(away("kept").is_some() && away("gone").is_some());
-    let reports = daemon.log().matches("what it may have in namespace").count();
+    let reports = daemon.log().matches("any objects of it in namespace").count();
     assert_eq!(reports, 1);
     daemon.stop();
     let is_read = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";

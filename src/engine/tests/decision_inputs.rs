@@ -373,7 +373,7 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
     check(Some(PruneDecision::Confirm(cause())), confirm);
     check(Some(PruneDecision::Keep(cause())), "Compare: not in the given files");
     check(Some(PruneDecision::Ignore(cause())), "Nothing: not in the given files");
-    check(None, "Compare: whether it may be pruned is not decided yet");
+    check(None, "Compare: it is not decided yet whether it may be pruned");
     let go = |input: &mut DecisionInput<'_>| input.prune_decision = Some(PruneDecision::Delete);
     unwanted().failed(ONE_SECOND).check_with(go, "Nothing: it hangs; retry in 1 s");
     unwanted().failed(Duration::ZERO).check_with(go, "Delete, Prune");

@@ -113,7 +113,7 @@ pub(super) fn deferred_for_all() -> Vec<ReasonRow> {
         defer(
             PruneCause::Undecided,
             json!({"cause": "NotDecided"}),
-            "whether it may be pruned is not decided yet",
+            "it is not decided yet whether it may be pruned",
         ),
     ]
 }
