@@ -427,7 +427,7 @@ async fn no_failure_shows_a_secret() {
     };
     check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached: Connection refused").await;
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
-    check(to(&format!("two words {SECRET}")), "no single word").await;
+    check(to(&format!("two words {SECRET}")), "a single word").await;
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;
     let gone = Notification { url: UrlSource::File(dir.path().join("none")), ..to("") };
     check(gone, "No such file").await;

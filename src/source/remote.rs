@@ -417,7 +417,7 @@ impl RemoteReference {
             return Ok(());
         }
         if output.is_overflowed() {
-            let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
+            let detail = "the data of the remote are larger than the quota leaves room for".to_owned();
             return Err(SourceError::Full { path: self.store.path().to_owned(), detail });
         }
         let error = self.command_error(&output, None);

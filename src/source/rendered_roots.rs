@@ -200,7 +200,7 @@ impl RevisionReader {
         let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
         read(&store).or_else(|error| {
             // A revision can be rendered again.
-            tracing::warn!(source = %self.shown_location(), "what was rendered cannot be read: {}", error.message());
+            tracing::warn!(source = %self.shown_location(), "the rendered revision cannot be read: {}", error.message());
             Ok(None)
         })
     }

@@ -133,7 +133,7 @@ codes! {
         StepPromoted => "The rollout goes on from its step.",
         RolloutAborted => "The rollout goes back, as a person aborted it.",
         RevisionUndone => "The objects go back, as a person undid a revision.",
-        RejectionRetried => "What failed is tried again.",
+        RejectionRetried => "Failed content is tried again.",
         DeletionsConfirmed => "Deletions are confirmed.",
         NothingDone => "The order had no effect.",
         FieldImmutable => "A field would change that never changes.",
