@@ -251,8 +251,8 @@ pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSub
 
 /// Returns the rules of a role, one for all resources of a group with the same verbs.
 fn role_rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
-    type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
-    let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();
+    type ObjectRule<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
+    let mut objects: BTreeMap<ObjectRule<'_>, BTreeSet<&str>> = BTreeMap::new();
     let mut paths: BTreeMap<&BTreeSet<&str>, BTreeSet<&str>> = BTreeMap::new();
     for (subject, verbs) in subjects {
         match subject {

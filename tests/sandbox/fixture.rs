@@ -92,18 +92,22 @@ impl Fixture {
     }
 
     /// Runs a renderer without any sandbox, for what it would have done.
-    pub(crate) fn bare(&self, program: &Path, words: &[&str]) -> Bare {
+    pub(crate) fn bare(&self, program: &Path, words: &[&str]) -> UnsandboxedRun {
         let mut command = Command::new(program);
         command.current_dir(self.tree()).args(words).env_clear().env("HOME", self.private());
         let output = command.env("PATH", "/usr/bin:/bin").output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Bare { success: output.status.success(), output: text(&output.stdout), stderr: text(&output.stderr) }
+        UnsandboxedRun {
+            success: output.status.success(),
+            output: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 }
 
 /// The answer of a program without any sandbox.
 #[derive(Debug)]
-pub(crate) struct Bare {
+pub(crate) struct UnsandboxedRun {
     pub(crate) success: bool,
     pub(crate) output: String,
     pub(crate) stderr: String,
