@@ -226,7 +226,7 @@ impl From<SopsError> for Box<Diagnostic> {
 ///
 /// Its text then has a key or the beginning of a value of such an object. Letters may also be
 /// spelled by their numbers.
-pub(super) fn may_be_closed(object: &[u8]) -> bool {
+pub(super) fn can_be_closed(object: &[u8]) -> bool {
     let marks = [RECIPIENTS_KEY, SOPS_KEY, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
     std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
 }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn an_object_without_any_mark_is_in_the_open() {
         let check = |object: &str, expected: bool| {
-            assert_eq!(may_be_closed(object.as_bytes()), expected, "{object}");
+            assert_eq!(can_be_closed(object.as_bytes()), expected, "{object}");
         };
         check(r#"{"kind":"ConfigMap","metadata":{"name":"web"},"data":{"a":"1\n"}}"#, false);
         check(r#"{"kind":"Secret","sops":{"mac":"x"}}"#, true);
@@ -305,7 +305,7 @@ mod tests {
         check(r#"{"kind":"Secret","data":{"a":"ENC[AES256_GCM,data:x]"}}"#, true);
         check(&format!(r#"{{"kind":"Secret","data":{{"a":"{SEALED_PREFIX}x]"}}}}"#), true);
         check(&format!(r#"{{"kind":"Secret","{RECIPIENTS_KEY}":[]}}"#), true);
-        assert!(!may_be_closed(b"\xff"));
+        assert!(!can_be_closed(b"\xff"));
     }
 
     #[test]
