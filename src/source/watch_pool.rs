@@ -112,8 +112,8 @@ pub(super) struct WatchSubscription {
 impl WatchPool {
     /// Returns the one of this process.
     pub(super) fn shared() -> Arc<Self> {
-        static SHARED: LazyLock<Arc<WatchPool>> = LazyLock::new(Arc::default);
-        SHARED.clone()
+        static SHARED_POOL: LazyLock<Arc<WatchPool>> = LazyLock::new(Arc::default);
+        SHARED_POOL.clone()
     }
 
     /// Watches folders of one device. The sink also sees what others of its instance watch.

@@ -100,7 +100,7 @@ pub(super) fn read(root: &PlacedValue) -> ChartFields {
 }
 
 fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
-    const KNOWN: [(&str, FieldForm); 17] = [
+    const CHART_FIELD_FORMS: [(&str, FieldForm); 17] = [
         ("additionalValuesFiles", FieldForm::Texts),
         ("apiVersions", FieldForm::Texts),
         ("debug", FieldForm::Bool),
@@ -119,7 +119,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartF
         ("valuesMerge", FieldForm::Text),
         ("version", FieldForm::Text),
     ];
-    check_fields(item, &KNOWN, faults);
+    check_fields(item, &CHART_FIELD_FORMS, faults);
     let is_true = |name| fields(item, name).last().is_some_and(|value| value.to_value() == Value::Bool(true));
     ChartField {
         position: Some(item.position),
@@ -143,7 +143,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartF
 
 /// Reads a chart in the form before kustomize 4.1.
 fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
-    const KNOWN: [(&str, FieldForm); 13] = [
+    const INFLATOR_FIELD_FORMS: [(&str, FieldForm); 13] = [
         ("chartHome", FieldForm::Text),
         ("chartName", FieldForm::Text),
         ("chartRepoName", FieldForm::Text),
@@ -158,7 +158,7 @@ fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> Ch
         ("valuesLocal", FieldForm::Mapping),
         ("valuesMerge", FieldForm::Text),
     ];
-    check_fields(item, &KNOWN, faults);
+    check_fields(item, &INFLATOR_FIELD_FORMS, faults);
     // kustomize itself takes neither the namespace nor further arguments over.
     ChartField {
         position: Some(item.position),
