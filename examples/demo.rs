@@ -32,7 +32,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use cluster_view::{ClusterView, Kind, SHOP, Watch, until};
 use program::{Daemon, Program};
 use shop::Shop;
-use stage::{Expected as _, Failure, Outcome, Stage, print, time};
+use stage::{ErrorContext as _, Failure, Outcome, Stage, print, time};
 
 /// So long a step may take before it counts as failed.
 const LIMIT: Duration = Duration::from_mins(1);

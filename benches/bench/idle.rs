@@ -23,7 +23,7 @@ pub(crate) const USER: &str = "rhumb";
 const RECORD_DELAY: Duration = Duration::from_secs(10);
 
 /// The daemon's message after each resync, at debug level.
-const RESYNCED: &str = "looked at everything";
+const RESYNCED: &str = "checked everything";
 
 /// The interval of resyncs.
 const RESYNC: Duration = Duration::from_secs(15);

@@ -37,7 +37,7 @@ pub(crate) fn files(version: u32) -> Vec<(String, String)> {
 
 /// The files that git has, and the objects that it does not have any more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Desired {
+pub(crate) struct DesiredFiles {
     files: BTreeMap<String, String>,
     removed: BTreeSet<(String, String)>,
     /// The objects that stay as they are, whatever git says.
@@ -53,7 +53,7 @@ fn identity(object: &Value) -> (String, String) {
     (text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-impl Desired {
+impl DesiredFiles {
     /// Sets a file.
     pub(crate) fn write(&mut self, file: &str, text: &str) {
         let before = self.objects();

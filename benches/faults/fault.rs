@@ -16,7 +16,7 @@ type Injection = Box<dyn Fn(&mut Stage) -> Result<(), Obstacle> + Send + Sync>;
 
 /// Indicates whether other runs may share the cluster meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum ClusterUse {
     /// They may.
     Shared,
     /// The fault is about the cluster itself.
@@ -29,7 +29,7 @@ pub(crate) struct Fault {
     /// The place where it is injected.
     pub(crate) place: &'static str,
     pub(crate) shape: Shape,
-    pub(crate) sharing: Sharing,
+    pub(crate) sharing: ClusterUse,
     /// The invariant that the bench breaks itself.
     pub(crate) must_break: Option<Invariant>,
     inject: Injection,
@@ -42,7 +42,7 @@ impl Fault {
         place: &'static str,
         inject: impl Fn(&mut Stage) -> Result<(), Obstacle> + Send + Sync + 'static,
     ) -> Self {
-        let (shape, sharing) = (Shape::Local, Sharing::Shared);
+        let (shape, sharing) = (Shape::Local, ClusterUse::Shared);
         Self { name, place, shape, sharing, must_break: None, inject: Box::new(inject) }
     }
 
@@ -53,7 +53,7 @@ impl Fault {
 
     /// Lets no other run share the cluster.
     pub(crate) fn alone(self) -> Self {
-        Self { sharing: Sharing::Alone, ..self }
+        Self { sharing: ClusterUse::Alone, ..self }
     }
 
     /// Lets the run count as good only where an invariant is seen to be broken.

@@ -51,7 +51,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use fault::{Fault, Sharing};
+use fault::{ClusterUse, Fault};
 use options::Options;
 use runs::Run;
 use table::{Table, progress};
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         }
     };
     let (shared, alone): (Vec<_>, Vec<_>) =
-        wanted.iter().partition(|(_, fault)| fault.sharing == Sharing::Shared);
+        wanted.iter().partition(|(_, fault)| fault.sharing == ClusterUse::Shared);
     // All rows once, then all rows again: an early end leaves no row without a run.
     let next = AtomicUsize::new(0);
     let count = |rows: &[(usize, &Fault)]| rows.len() * usize::try_from(options.runs).unwrap();

@@ -8,7 +8,7 @@ use controlplane::{FaultProxy, Random, Requests, ResponseCut, Rule, RuleId, Rule
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::desired::{self, Desired, FIRST, RESTING};
+use crate::desired::{self, DesiredFiles, FIRST, RESTING};
 use crate::fault::Obstacle;
 use crate::invariant::{Invariant, Violation};
 use crate::manifests::config;
@@ -116,7 +116,7 @@ pub(crate) struct Stage {
     pub(crate) replicas: Vec<Replica>,
     pub(crate) random: Random,
     pub(crate) observer: Observer,
-    pub(crate) desired: Desired,
+    pub(crate) desired: DesiredFiles,
     pub(crate) allowance: Allowance,
     pub(crate) violations: Vec<Violation>,
     /// The moment of rest before the fault.
@@ -138,7 +138,7 @@ impl Stage {
         let site = TestNamespace::new(name);
         let observer = Observer::following(&site, name, &FURTHER_KINDS);
         let proxy = site.cluster.fault_proxy(seed).unwrap();
-        let mut desired = Desired::default();
+        let mut desired = DesiredFiles::default();
         let mut files = desired::files(1);
         let old = config("old", "v1");
         files.push((format!("{FIRST}/{}", old.0), old.1));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::site::{Changed, Mutant, Number, Rewriting, SWITCH, Site};
+use crate::site::{ChangedBytes, Mutant, Number, RewrittenFile, SWITCH, Site};
 
 /// A file with mutants.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct CopiedTree {
     pub(crate) root: PathBuf,
     files: Vec<DecisiveFile>,
     /// Where the mutants are in the files of the copy.
-    changed: BTreeMap<String, Vec<Changed>>,
+    changed: BTreeMap<String, Vec<ChangedBytes>>,
     /// The file of the mutants that do not compile.
     refusals: PathBuf,
     /// Mutants that do not compile.
@@ -69,7 +69,7 @@ impl CopiedTree {
         write_changed(&self.root.join("src/mutant_switch.rs"), switch.as_bytes())?;
         loop {
             for file in &self.files {
-                let rewriting = Rewriting::new(&file.text, &file.sites, &self.left_out);
+                let rewriting = RewrittenFile::new(&file.text, &file.sites, &self.left_out);
                 write_changed(&self.root.join(&file.path), rewriting.written.as_bytes())?;
                 self.changed.insert(file.path.clone(), rewriting.changed);
             }

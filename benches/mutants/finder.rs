@@ -13,12 +13,12 @@ use crate::values::values_of;
 
 /// The bugs of all files so far.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundMutants {
     /// A mutant's number is its index and one.
     pub(crate) mutants: Vec<Mutant>,
 }
 
-impl Found {
+impl FoundMutants {
     /// Returns the places in a file, from its start to its end, outer ones first.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Found {
 
 /// A walk through a file.
 struct Finder<'a> {
-    found: &'a mut Found,
+    found: &'a mut FoundMutants,
     path: &'a str,
     /// The functions around, the outermost first.
     functions: Vec<String>,
@@ -235,12 +235,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::site::Rewriting;
+    use crate::site::RewrittenFile;
 
     #[test]
     fn each_place_has_the_bugs_of_its_form() {
         let check = |body: &str, expected: &[&str]| {
-            let mut found = Found::default();
+            let mut found = FoundMutants::default();
             found.find("a.rs", &format!("fn f(a: u32, b: u32) -> Never {{ {body} }}")).unwrap();
             let kinds: Vec<&str> = found.mutants.iter().map(|mutant| mutant.kind.as_str()).collect();
             assert_eq!(kinds, expected, "{body}");
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_function_returns_what_its_type_evidently_has_and_its_body_does_not_say() {
         let check = |text: &str, expected: &[&str]| {
-            let mut found = Found::default();
+            let mut found = FoundMutants::default();
             found.find("a.rs", text).unwrap();
             let kinds: Vec<&str> = found.mutants.iter().map(|mutant| mutant.kind.as_str()).collect();
             assert_eq!(kinds, expected, "{text}");
@@ -287,13 +287,13 @@ mod tests {
     fn each_bug_stands_behind_the_switch() {
         let check = |body: &str, expected: &str| {
             let text = format!("fn f() -> Never {{ {body} }}");
-            let sites = Found::default().find("a.rs", &text).unwrap();
+            let sites = FoundMutants::default().find("a.rs", &text).unwrap();
             let none = BTreeSet::new();
             let written =
-                Rewriting::new(&text, &sites, &none).written.replace("crate::mutant_switch::is_on", "on");
+                RewrittenFile::new(&text, &sites, &none).written.replace("crate::mutant_switch::is_on", "on");
             assert_eq!(written, format!("fn f() -> Never {{ {expected} }}"), "{body}");
             let all: BTreeSet<Number> = (1..10).collect();
-            assert_eq!(Rewriting::new(&text, &sites, &all).written, text, "none of them compiles");
+            assert_eq!(RewrittenFile::new(&text, &sites, &all).written, text, "none of them compiles");
         };
         check("a == b", "(on(1) != (a == b))");
         check("!a && b", "(on(1) != ((on(1) != ((on(2) != (!a)))) && (on(1) != (b))))");

@@ -17,7 +17,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use copied_tree::{CopiedTree, DecisiveFile};
-use finder::Found;
+use finder::FoundMutants;
 use options::Options;
 use site::{Mutant, Number};
 use unit_tests::{UnitTests, Verdict};
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 /// Makes the mutants, runs them, and writes the tables.
 fn count(options: &Options) -> Result<(), String> {
-    let mut found = Found::default();
+    let mut found = FoundMutants::default();
     let files = decisive_files(options, &mut found)?;
     println!("{} mutants in {} files", found.mutants.len(), files.len());
     let mutants: Vec<(Number, &Mutant)> = (1..).zip(&found.mutants).collect();
@@ -70,7 +70,7 @@ fn count(options: &Options) -> Result<(), String> {
 }
 
 /// Reads the files that decide, and finds their mutants.
-fn decisive_files(options: &Options, found: &mut Found) -> Result<Vec<DecisiveFile>, String> {
+fn decisive_files(options: &Options, found: &mut FoundMutants) -> Result<Vec<DecisiveFile>, String> {
     let mut files = Vec::new();
     for path in copied_tree::tracked_files()? {
         if areas::area_of(&path).is_none() || !options.wants(&path) {

@@ -62,14 +62,14 @@ impl Site {
 
 /// The bytes of a rewritten file that mutants have changed.
 #[derive(Clone, Debug)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedBytes {
     pub(crate) range: Range<usize>,
     pub(crate) numbers: Vec<Number>,
 }
 
 /// A file in which each mutant stands behind the switch.
 #[derive(Debug)]
-pub(crate) struct Rewriting<'a> {
+pub(crate) struct RewrittenFile<'a> {
     text: &'a str,
     sites: &'a [Site],
     /// Mutants that do not compile.
@@ -77,10 +77,10 @@ pub(crate) struct Rewriting<'a> {
     /// The new text so far.
     pub(crate) written: String,
     /// Where in it mutants are.
-    pub(crate) changed: Vec<Changed>,
+    pub(crate) changed: Vec<ChangedBytes>,
 }
 
-impl<'a> Rewriting<'a> {
+impl<'a> RewrittenFile<'a> {
     /// Rewrites a text; of two sites at one place the outer one comes first in `sites`.
     pub(crate) fn new(text: &'a str, sites: &'a [Site], left_out: &'a BTreeSet<Number>) -> Self {
         let mut rewriting = Self { text, sites, left_out, written: String::new(), changed: Vec::new() };
@@ -182,7 +182,7 @@ impl<'a> Rewriting<'a> {
             SiteKind::Body { values } => self.return_early(&live, values),
         }
         let numbers = live.iter().map(|(_, number)| *number).collect();
-        self.changed.push(Changed { range: begin..self.written.len(), numbers });
+        self.changed.push(ChangedBytes { range: begin..self.written.len(), numbers });
     }
 
     /// Writes an assignment by one operator where the switch is on, and by the other where it is not.
@@ -201,7 +201,7 @@ impl<'a> Rewriting<'a> {
         for (position, number) in live {
             let start = self.written.len();
             self.write(format_args!(" if {} {{ return {}; }}", switch(*number), values[*position]));
-            self.changed.push(Changed { range: start..self.written.len(), numbers: vec![*number] });
+            self.changed.push(ChangedBytes { range: start..self.written.len(), numbers: vec![*number] });
         }
     }
 
@@ -217,7 +217,7 @@ impl<'a> Rewriting<'a> {
     fn alternative(&mut self, number: Number, code: &str) {
         let start = self.written.len();
         self.write(format_args!("if {} {{ {code} }} else ", switch(number)));
-        self.changed.push(Changed { range: start..self.written.len(), numbers: vec![number] });
+        self.changed.push(ChangedBytes { range: start..self.written.len(), numbers: vec![number] });
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct UnitTests {
 #[derive(Clone, Debug)]
 pub(crate) struct TestRecord {
     pub(crate) name: String,
-    ended: Ended,
+    ended: TestRunEnd,
     /// The processor's time that it takes, which other work on the machine does not change.
     pub(crate) took: Duration,
     /// The mutants that it reaches.
@@ -72,7 +72,7 @@ impl TestRecord {
     fn parse(name: &str, text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let word = words.next()?;
-        let ended = [Ended::Passed, Ended::Failed, Ended::Late]
+        let ended = [TestRunEnd::Passed, TestRunEnd::Failed, TestRunEnd::Late]
             .into_iter()
             .find(|ended| format!("{ended:?}") == word)?;
         let took = Duration::from_millis(words.next()?.parse().ok()?);
@@ -102,7 +102,7 @@ impl Verdict {
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum TestRunEnd {
     Passed,
     Failed,
     Late,
@@ -111,7 +111,7 @@ enum Ended {
 /// A process that has ended.
 #[derive(Clone, Debug)]
 struct Run {
-    ended: Ended,
+    ended: TestRunEnd,
     /// The test that failed, where it is known.
     failed: Option<String>,
     /// The processor's time that it took.
@@ -136,9 +136,9 @@ impl UnitTests {
                 journal.note(name, &record.text());
                 record
             });
-            if record.ended == Ended::Failed {
+            if record.ended == TestRunEnd::Failed {
                 println!("it fails without a mutant, and is left out: {name}");
-            } else if record.ended == Ended::Passed && record.took < longest {
+            } else if record.ended == TestRunEnd::Passed && record.took < longest {
                 locked(&records).push(record);
             } else {
                 println!("it takes longer, and is left out: {name}");
@@ -217,9 +217,9 @@ impl UnitTests {
             let killer =
                 chunk.iter().map(|test| test.name.as_str()).find(|name| run.failed.as_deref() == Some(*name));
             match run.ended {
-                Ended::Failed => return (Verdict::Killed, killer),
-                Ended::Late => return (Verdict::Endless, None),
-                Ended::Passed => {}
+                TestRunEnd::Failed => return (Verdict::Killed, killer),
+                TestRunEnd::Late => return (Verdict::Endless, None),
+                TestRunEnd::Passed => {}
             }
             rest = behind;
             size *= CHUNK_FACTOR;
@@ -266,7 +266,7 @@ impl UnitTests {
             .process_group(0)
             .spawn();
         let Ok(mut child) = child else {
-            return Run { ended: Ended::Failed, failed: None, took: Duration::ZERO };
+            return Run { ended: TestRunEnd::Failed, failed: None, took: Duration::ZERO };
         };
         let run = watch(&mut child, MIN_TIME_LIMIT + longest * 60);
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -304,13 +304,13 @@ fn watch(child: &mut Child, limit: Duration) -> Run {
             }
         });
     }
-    let mut run = Run { ended: Ended::Late, failed: None, took: Duration::ZERO };
+    let mut run = Run { ended: TestRunEnd::Late, failed: None, took: Duration::ZERO };
     while begun.elapsed() < limit {
         match lines.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => {
                 let failed = line.strip_suffix(" ... FAILED").and_then(|line| line.strip_prefix("test "));
                 if let Some(name) = failed {
-                    return Run { ended: Ended::Failed, failed: Some(name.to_owned()), ..run };
+                    return Run { ended: TestRunEnd::Failed, failed: Some(name.to_owned()), ..run };
                 }
                 continue;
             }
@@ -320,9 +320,9 @@ fn watch(child: &mut Child, limit: Duration) -> Run {
         run.took = processor_time(child.id()).unwrap_or(run.took);
         if let Ok(Some(status)) = child.try_wait() {
             run.ended = match status.signal() {
-                Some(signal) if signal == Signal::XCPU.as_raw() => Ended::Late,
-                _ if status.success() => Ended::Passed,
-                _ => Ended::Failed,
+                Some(signal) if signal == Signal::XCPU.as_raw() => TestRunEnd::Late,
+                _ if status.success() => TestRunEnd::Passed,
+                _ => TestRunEnd::Failed,
             };
             return run;
         }

@@ -16,7 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::stage::{Expected as _, Failure, Outcome};
+use crate::stage::{ErrorContext as _, Failure, Outcome};
 
 /// The namespace of the shop.
 pub(crate) const SHOP: &str = "shop";

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Expected as _, Failure, Outcome};
+use crate::stage::{ErrorContext as _, Failure, Outcome};
 
 /// The script that runs the words after it, and kills them when the pipe on standard input closes,
 /// however the demo ends.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::cluster_view::until;
-use super::stage::{Expected as _, Failure, Outcome, Stage, time};
+use super::stage::{ErrorContext as _, Failure, Outcome, Stage, time};
 use super::{DemoProcesses, LIMIT, after, image};
 
 /// The annotations of a canary, under the name of the Deployment.

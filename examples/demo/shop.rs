@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 use walkdir::WalkDir;
 
-use crate::stage::{Expected as _, Failure, Outcome};
+use crate::stage::{ErrorContext as _, Failure, Outcome};
 
 /// The manifests that the repository begins with.
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shop");

@@ -29,12 +29,12 @@ impl Failure {
 }
 
 /// The extension of an error by what it stood in the way of.
-pub(crate) trait Expected<T> {
+pub(crate) trait ErrorContext<T> {
     /// Turns an error into a failure.
     fn expected(self, what: impl Display) -> Outcome<T>;
 }
 
-impl<T, E: Display> Expected<T> for Result<T, E> {
+impl<T, E: Display> ErrorContext<T> for Result<T, E> {
     fn expected(self, what: impl Display) -> Outcome<T> {
         self.map_err(|error| Failure::new(what, error))
     }

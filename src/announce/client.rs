@@ -148,7 +148,7 @@ fn request(notification: &Notification) -> Result<Request<Body>, String> {
     let secret = |file: &Path| Secret::read(file);
     let text = |secret: &Secret| {
         let text = secret.expose().filter(|text| !text.contains(char::is_whitespace));
-        text.map(str::to_owned).ok_or_else(|| "what is in its file is no single word".to_owned())
+        text.map(str::to_owned).ok_or_else(|| "its file does not hold a single word".to_owned())
     };
     let url = match &notification.url {
         UrlSource::Url(url) => url.clone(),

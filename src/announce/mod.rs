@@ -34,7 +34,7 @@ pub(crate) async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, rec
 
 /// Returns why nothing can be delivered to a recipient: its token or URL cannot be read or used.
 /// Reads the files of both.
-pub(crate) fn unusable(to: &Recipient) -> Option<String> {
+pub(crate) fn delivery_obstacle(to: &Recipient) -> Option<String> {
     client::validate(&empty_notification(to))
         .err()
         .map(|why| format!("{} cannot be notified: {why}", notification::name(to)))
@@ -46,7 +46,7 @@ async fn announce_with(
     retry_pauses: &[Duration],
 ) {
     let LosslessSubscription { live: mut coming, .. } =
-        recorder.follow(|reason| notification::occasion(reason).is_some());
+        recorder.follow(|reason| notification::notification_event(reason).is_some());
     let mut workers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
@@ -108,7 +108,7 @@ impl NotificationWorker {
             (to.clone(), PendingDeliveries { name: name.clone(), outbox: outbox.clone(), in_flight: 0 });
         let task = async move {
             // A panic message may hold file contents.
-            if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
+            if let Ok(Some(why)) = tokio::task::spawn_blocking(move || delivery_obstacle(&looked_at)).await {
                 tracing::warn!("{why}");
             }
             deliver_in_turn(left, &client, &retry_pauses).await;
@@ -138,7 +138,8 @@ fn hand_out(
 
 fn notification_for(recipient: &NotifyConfig, event: &EventRecord) -> Option<Notification> {
     let of_source = recipient.sources.contains(&event.source);
-    let occasion = notification::occasion(event.reason).filter(|occasion| recipient.on.contains(occasion))?;
+    let occasion =
+        notification::notification_event(event.reason).filter(|occasion| recipient.on.contains(occasion))?;
     of_source.then(|| notification(&recipient.to, occasion, event)).flatten()
 }
 

@@ -52,7 +52,7 @@ struct WebhookBody<'a> {
 }
 
 /// Returns the notification event of an event reason.
-pub(super) fn occasion(reason: EventReason) -> Option<NotificationEvent> {
+pub(super) fn notification_event(reason: EventReason) -> Option<NotificationEvent> {
     match reason {
         EventReason::RevisionSettled => Some(NotificationEvent::Succeeded),
         EventReason::RolloutFailed => Some(NotificationEvent::Failed),
@@ -117,7 +117,7 @@ pub(super) fn notification(
         Recipient::Slack { .. } => {
             let mark =
                 if occasion == NotificationEvent::Succeeded { ":white_check_mark:" } else { ":warning:" };
-            let body = json!({ "text": format!("{mark} {}", escaped(&sanitize(&text(event)))) });
+            let body = json!({ "text": format!("{mark} {}", escape_for_slack(&sanitize(&text(event)))) });
             Some(Notification { body, ..empty_notification(to) })
         }
         Recipient::Forge { forge, repository, context, .. } => {
@@ -153,7 +153,7 @@ fn text(event: &EventRecord) -> String {
 }
 
 /// Escapes the three characters that mean something to Slack.
-fn escaped(text: &str) -> String {
+fn escape_for_slack(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

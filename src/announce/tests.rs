@@ -341,18 +341,20 @@ fn a_status_has_the_context_that_is_configured() {
 fn files_are_looked_at_before_they_are_needed() {
     let dir = TempDir::new().unwrap();
     let to = forge(Forge::GitHub, "https://api.github.com", &dir.path().join("none"));
-    let said = unusable(&to).unwrap();
+    let said = delivery_obstacle(&to).unwrap();
     assert!(said.starts_with("acme/shop at api.github.com cannot be notified: "), "{said}");
     assert!(said.contains("none: ") && said.ends_with("No such file or directory (os error 2)"), "{said}");
     let slack = |text: &str| Recipient::Slack { url: secret(&dir, text) };
-    assert!(unusable(&slack(&format!("http://example.org/{SECRET}"))).unwrap().ends_with("this machine"));
-    assert_eq!(unusable(&slack(&format!("https://example.org/{SECRET}"))), None);
+    assert!(
+        delivery_obstacle(&slack(&format!("http://example.org/{SECRET}"))).unwrap().ends_with("this machine")
+    );
+    assert_eq!(delivery_obstacle(&slack(&format!("https://example.org/{SECRET}"))), None);
     let of = |name: &str| Recipient::Webhook {
         url: UrlSource::Url("https://h".into()),
         token: Some(dir.path().join(name)),
     };
-    assert_eq!(unusable(&of("secret")), None);
-    assert!(unusable(&of("gone")).is_some());
+    assert_eq!(delivery_obstacle(&of("secret")), None);
+    assert!(delivery_obstacle(&of("gone")).is_some());
 }
 
 #[tokio::test]
@@ -425,7 +427,7 @@ async fn no_failure_shows_a_secret() {
     };
     check(to(&format!("http://{closed}/{SECRET}")), "it cannot be reached: Connection refused").await;
     check(to(&format!("http://192.0.2.1/{SECRET}")), "not https").await;
-    check(to(&format!("two words {SECRET}")), "no single word").await;
+    check(to(&format!("two words {SECRET}")), "a single word").await;
     check(to(&format!("https://user:{SECRET}@example.org/")), "not https").await;
     let gone = Notification { url: UrlSource::File(dir.path().join("none")), ..to("") };
     check(gone, "No such file").await;

@@ -55,7 +55,7 @@ pub struct Impact {
 /// One field that differs; the values of Secrets are masked already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
-    /// As people write it: `.spec.template.spec.containers[name="web"].image`.
+    /// The path as people write it: `.spec.template.spec.containers[name="web"].image`.
     pub path: String,
     /// The cluster's value; none where the field is absent.
     pub before: Option<Value>,

@@ -78,7 +78,7 @@ impl YamlWriter {
         if is_plain(key) {
             self.out.push_str(key);
         } else {
-            self.quoted(key);
+            self.write_quoted(key);
         }
         if self.out.len() - begin > MAX_SIMPLE_KEY_CHARS {
             self.out.insert_str(begin, "? ");
@@ -97,27 +97,27 @@ impl YamlWriter {
     fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::String(text) if is_plain(text) => self.out.push_str(text),
-            Value::String(text) if is_literal(text) => self.literal(text, indent),
-            Value::String(text) if text.contains('\n') => self.long(text, indent),
-            Value::String(text) => self.quoted(text),
+            Value::String(text) if is_literal(text) => self.write_literal(text, indent),
+            Value::String(text) if text.contains('\n') => self.write_broken_text(text, indent),
+            Value::String(text) => self.write_quoted(text),
             other => {
                 let _ = write!(self.out, "{other}");
             }
         }
     }
 
-    fn quoted(&mut self, text: &str) {
+    fn write_quoted(&mut self, text: &str) {
         if text.chars().all(is_printable) {
             let _ = write!(self.out, "'{}'", text.replace('\'', "''"));
         } else {
             self.out.push('"');
-            text.chars().for_each(|c| self.escaped(c));
+            text.chars().for_each(|c| self.write_escaped(c));
             self.out.push('"');
         }
     }
 
     /// Writes a text as a literal block: `|` ends in one line break, `|-` in none, `|+` in several.
-    fn literal(&mut self, text: &str, indent: usize) {
+    fn write_literal(&mut self, text: &str, indent: usize) {
         // The indentation of a block is taken from its first line, which here would be misread.
         let width = if text.starts_with([' ', '\t', '\n']) { "2" } else { "" };
         let body = text.strip_suffix('\n').unwrap_or(text);
@@ -138,7 +138,7 @@ impl YamlWriter {
 
     /// Writes a text of several lines that no block can hold, for example one with Windows' line
     /// ends: quoted, and broken where its lines end.
-    fn long(&mut self, text: &str, indent: usize) {
+    fn write_broken_text(&mut self, text: &str, indent: usize) {
         self.out.push('"');
         for (nth, line) in text.split_inclusive('\n').enumerate() {
             if nth > 0 {
@@ -148,12 +148,12 @@ impl YamlWriter {
             if nth > 0 && line.starts_with(' ') {
                 self.out.push('\\');
             }
-            line.chars().for_each(|c| self.escaped(c));
+            line.chars().for_each(|c| self.write_escaped(c));
         }
         self.out.push('"');
     }
 
-    fn escaped(&mut self, c: char) {
+    fn write_escaped(&mut self, c: char) {
         let code = u32::from(c);
         let _ = match c {
             '"' | '\\' => write!(self.out, "\\{c}"),

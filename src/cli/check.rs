@@ -23,7 +23,7 @@ use super::session::retry_when_throttled;
 use super::{
     CommandError, ExitStatus, Terminal, process_sources, session, settings, source_contents, unwanted_objects,
 };
-use crate::announce::unusable;
+use crate::announce::delivery_obstacle;
 use crate::cluster::{
     self, AccessRequest, Cluster, ClusterFault, KindLookup, KindTable, LiveLookup, explain_unread_claims,
     explain_unreadable_ledger, missing_key_remedy,
@@ -183,7 +183,7 @@ fn check_git(report: &mut CheckReport) {
     let output = Command::new("git").arg("--version").output().ok().filter(|output| output.status.success());
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     match text.as_deref().map(|text| (text, GitVersion::read(text))) {
-        Some((text, Some(version))) if version.is_safe() => match version.repaired_by() {
+        Some((text, Some(version))) if version.is_safe() => match version.repaired_version() {
             None => report.add(CheckLevel::Ok, text),
             Some(repaired) => report.add(
                 CheckLevel::Warning,
@@ -232,7 +232,7 @@ fn keys(config: &Config, report: &mut CheckReport) {
 /// Checks that recipients of notifications can be reached: reads their files. Sends nothing.
 fn check_notifications(config: &Config, report: &mut CheckReport) {
     for recipient in &config.notify {
-        if let Some(why) = unusable(&recipient.to) {
+        if let Some(why) = delivery_obstacle(&recipient.to) {
             report.add(CheckLevel::Missing, why);
         }
     }

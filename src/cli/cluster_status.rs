@@ -30,7 +30,7 @@ use crate::report::{
     RolloutStatus, SourceStatus, StatusAuthor, WorkloadRolloutStatus,
 };
 
-/// One source, and what its inventory says.
+/// A source, and what its inventory says.
 struct SourceRecord {
     name: String,
     inventory_id: Arc<str>,

@@ -15,7 +15,7 @@ use crate::manifest::{InvalidObject, KindScopes};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId, RenderOrigin};
 
 /// The number of objects that a note names.
-const MAX_NAMED_FILES: usize = 5;
+const MAX_NAMED_OBJECTS: usize = 5;
 
 /// The objects of one revision.
 #[derive(Debug)]
@@ -241,8 +241,8 @@ fn unknown_note(unknown: &[&ObjectId], has: &str, lacks: &str, subject: &str) ->
     if unknown.is_empty() {
         return None;
     }
-    let mut names: Vec<String> = unknown.iter().take(MAX_NAMED_FILES).map(ToString::to_string).collect();
-    names.extend(unknown.len().checked_sub(MAX_NAMED_FILES + 1).map(|more| format!("{} more", more + 1)));
+    let mut names: Vec<String> = unknown.iter().take(MAX_NAMED_OBJECTS).map(ToString::to_string).collect();
+    names.extend(unknown.len().checked_sub(MAX_NAMED_OBJECTS + 1).map(|more| format!("{} more", more + 1)));
     Some(format!(
         "{lacks} was not read completely, so it is not known whether these objects of {has} are {subject}: {}",
         names.join(", ")

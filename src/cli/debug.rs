@@ -22,12 +22,12 @@ pub(super) fn carry_out(command: &DebugCommand, terminal: &Terminal) -> Result<E
 
 /// Replays a trace, up to the first difference.
 fn replay(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let file = File::open(&args.file).map_err(|error| unreadable(&args.file, None, &os_message(&error)))?;
+    let file = File::open(&args.file).map_err(|error| trace_error(&args.file, None, &os_message(&error)))?;
     let mut lines = TraceLines::of(BufReader::new(file), MAX_TRACE_LINE_BYTES);
     let mut replay = Replay::new(Instant::now());
     let mut calls = 0;
     for number in 1_u64.. {
-        let unreadable_line = |why: &str| unreadable(&args.file, Some(number), why);
+        let unreadable_line = |why: &str| trace_error(&args.file, Some(number), why);
         let Some(line) = lines.next_line().map_err(|why| unreadable_line(&why))? else { break };
         let replayed = replay.replay_line(line).map_err(|error| unreadable_line(&error.to_string()))?;
         let Some(call) = replayed else { continue };
@@ -41,7 +41,7 @@ fn replay(args: &ReplayArgs, terminal: &Terminal) -> Result<ExitStatus, CommandE
         }
     }
     if calls == 0 {
-        return Err(unreadable(&args.file, None, "it has no line of a trace"));
+        return Err(trace_error(&args.file, None, "it has no line of a trace"));
     }
     terminal.report(&format!("{}: the same effects\n", count_text(calls, "call")));
     Ok(ExitStatus::Done)
@@ -62,7 +62,7 @@ fn difference_text(file: &Path, number: u64, call: &ReplayedCall) -> String {
 }
 
 /// Returns the error about a trace, at a line where one is to blame.
-fn unreadable(file: &Path, line: Option<u64>, why: &str) -> CommandError {
+fn trace_error(file: &Path, line: Option<u64>, why: &str) -> CommandError {
     let place = line.map_or_else(String::new, |number| format!(":{number}"));
     CommandError::new(ErrorClass::Config, format!("{}{place}: {why}", file.display()))
 }

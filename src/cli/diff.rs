@@ -113,7 +113,7 @@ async fn plan_sources(
     plans.sort_by_key(|(name, _)| position(name));
     let mut notes = configured.notes();
     let unread = others.into_iter().filter_map(|(name, plan)| Some((name, plan.err()?)));
-    notes.extend(unread.map(|(name, error)| format!("what source {name} wants is not known: {error}")));
+    notes.extend(unread.map(|(name, error)| format!("it is not known what source {name} wants: {error}")));
     Ok((plans, notes))
 }
 

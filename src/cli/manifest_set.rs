@@ -27,7 +27,7 @@ pub(super) enum ReadScope {
 /// All that is below a path.
 #[derive(Debug)]
 pub(super) struct ManifestSet {
-    /// In the order of files and lines.
+    /// The items, in the order of files and lines.
     pub(super) items: Vec<ManifestItem>,
     /// The findings in each file by itself.
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -100,7 +100,7 @@ pub(super) enum ChartVersions {
 }
 
 impl ChartVersions {
-    fn stated_by(rendering: &SourceRendering) -> Self {
+    fn of_rendering(rendering: &SourceRendering) -> Self {
         if rendering.has_assumed_version() { Self::Assumed } else { Self::Named }
     }
 
@@ -144,7 +144,7 @@ impl ManifestSet {
         }
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
         let disk = rendering.render(&files).map_err(without_cluster_advice)?;
-        manifests.versions = ChartVersions::stated_by(rendering);
+        manifests.versions = ChartVersions::of_rendering(rendering);
         manifests.revision = Some(disk.snapshot.revision.clone());
         let decrypter = rendering.decrypter();
         let single = path.is_file();

@@ -160,8 +160,9 @@ pub(super) async fn give(
         let is_forbidden = error.class() == ErrorClass::Forbidden;
         let (error, object) = (CommandError::from(error), object_text(system, source));
         if is_forbidden {
-            error
-                .hint(format!("who may `get` and `patch` {object} may order what becomes of source {source}"))
+            error.hint(format!(
+                "the rights to `get` and `patch` {object} allow to give orders to source {source}"
+            ))
         } else {
             error
         }

@@ -243,7 +243,7 @@ impl SourceShare {
             return Ok(());
         }
         let words =
-            format!("what looks after the {subject} ended, which is a bug in rhumb; a restart loses nothing");
+            format!("the task of the {subject} ended, which is a bug in rhumb; a restart loses nothing");
         Err(CommandError::new(ErrorClass::Internal, words))
     }
 

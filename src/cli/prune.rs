@@ -86,7 +86,7 @@ async fn confirm(
             if outcome.as_deref().is_some_and(orders::is_idle) {
                 exit = ExitStatus::Differs;
             }
-            let words = outcome.unwrap_or_else(|| unacknowledged(system, source, batch.len()));
+            let words = outcome.unwrap_or_else(|| unacknowledged_text(system, source, batch.len()));
             terminal.print(&format!("{}\n", clean_text(&words)))?;
         }
     }
@@ -120,7 +120,7 @@ async fn order(
 }
 
 /// Returns what is said of a confirmation that nobody has taken note of yet.
-fn unacknowledged(system: &str, source: &str, count: usize) -> String {
+fn unacknowledged_text(system: &str, source: &str, count: usize) -> String {
     format!(
         "{count} confirmed in {}; `rhumb run` deletes them once it follows source {source}, `rhumb apply --prune` at its next pass",
         orders::object_text(system, source)
@@ -243,7 +243,7 @@ fn select_deletions(
 /// Returns the error of a name that no pending deletion has.
 fn not_pending_error(inventories: &[NamedInventory], wanted: &ObjectArgument) -> CommandError {
     let is_kept = |inventory: &InventoryObject| {
-        let kept = daemon::kept_objects(inventory).timings;
+        let kept = inventory.kept_objects().timings;
         kept.iter().any(|(id, kept)| kept.timing == PruneTiming::Never && is_meant(wanted, id))
     };
     if inventories.iter().any(|(_, inventory)| is_kept(inventory)) {

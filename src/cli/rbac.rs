@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{ACCOUNT_COMMENT, AccountRights};
 use super::args::{GlobalArgs, RbacArgs};
-use super::rights::{RightScope, RightSubject, Rights, SourceAccess, defined_plurals};
+use super::rights::{RBAC_GROUP, RightScope, RightSubject, Rights, SourceAccess, defined_plurals};
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
 use crate::change::write_yaml;
 use crate::cluster::ServiceAccount;
@@ -15,7 +15,6 @@ use crate::manifest::KindScopes;
 use crate::object::{Diagnostic, ErrorClass, GroupKind};
 use crate::render;
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const RBAC_API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
 /// The note on a binding whose policy no source has.
@@ -142,7 +141,7 @@ async fn read_rights(
             let why = why.unwrap_or_default();
             let message = format!("source {}: not all files are understood{why}", source.name);
             return Err(CommandError::new(ErrorClass::Source, message)
-                .hint("what they hold would be missing; `rhumb validate` says what is wrong"));
+                .hint("roles for their objects would be missing; `rhumb validate` says what is wrong"));
         }
         refused.extend(contents.refused);
         holdings.push((source, contents.objects));
@@ -252,8 +251,8 @@ pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSub
 
 /// Returns the rules of a role, one for all resources of a group with the same verbs.
 fn role_rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
-    type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
-    let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();
+    type ObjectRule<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
+    let mut objects: BTreeMap<ObjectRule<'_>, BTreeSet<&str>> = BTreeMap::new();
     let mut paths: BTreeMap<&BTreeSet<&str>, BTreeSet<&str>> = BTreeMap::new();
     for (subject, verbs) in subjects {
         match subject {

@@ -22,7 +22,7 @@ const ON_DISK: &str = "the files on disk";
 const NAMES_FOLDER: &str = ".names";
 
 /// The reference that a bare repository stands for.
-const HEAD: &str = "HEAD";
+const HEAD_REFERENCE: &str = "HEAD";
 
 /// Compares a revision with another one, or with the files on disk.
 pub(super) fn carry_out(
@@ -156,7 +156,7 @@ struct RevisionPair<'a> {
 impl RevisionPair<'_> {
     /// Reads both revisions as a source would be read, and compares them.
     fn plan(self, source: &SourceConfig, revision_folder: &RevisionFolder) -> Result<Plan, CommandError> {
-        let to = self.to.or_else(|| (!revision_folder.has_work_tree()).then_some(HEAD));
+        let to = self.to.or_else(|| (!revision_folder.has_work_tree()).then_some(HEAD_REFERENCE));
         let (older, newer) = (
             ReadRevision::of_commit(source, revision_folder, self.from)?,
             match to {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 pub(super) use self::namespace_scope::WatchedNamespaces;
 
-use crate::cluster::AccessRequest;
+use crate::cluster::{AccessRequest, CLUSTER_EVENTS_NAMESPACE};
 use crate::config::{Config, SourceConfig, SourceMode, SubstitutionConfig, VariableHolder, VariableSecrecy};
 use crate::engine::{
     CONFIG_KEY_SECRET_NAME, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change,
@@ -20,7 +20,7 @@ use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
 use crate::object::{GroupKind, Object, ObjectId, annotation_text, text_at};
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const CERTIFICATES_GROUP: &str = "certificates.k8s.io";
 
@@ -32,11 +32,8 @@ const CLAIMABLE_RESOURCES: [&str; 3] = ["daemonsets", "deployments", "statefulse
 
 /// The verbs on Events.
 const EVENT_VERBS: [&str; 2] = ["create", "patch"];
-const EVENTS_PURPOSE: &str = "what happens is written as Events";
+const EVENTS_PURPOSE: &str = "Events are written";
 const REMAINS_PURPOSE: &str = "a source has objects of this kind in the cluster that it no longer holds";
-
-/// Events on cluster-scoped objects are in this namespace.
-const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
 /// The access that a source needs to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +220,8 @@ impl Rights {
         }
         let has = |is_such: fn(&ObjectId) -> bool| declared.iter().any(|object| is_such(&object.id));
         if access.is_writing() && has(is_workload) {
-            let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
+            let claimed =
+                "claims of other daemons on the rollout budget count as long as their workloads roll out";
             for resource in CLAIMABLE_RESOURCES {
                 self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
             }

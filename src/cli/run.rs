@@ -343,7 +343,7 @@ impl Daemon<'_> {
             if served.retired.contains(&source)
                 && let Some(text) = left_step_text(&id, shown)
             {
-                tracing::warn!(%source, object = %id, "the source is served no more: {text}");
+                tracing::warn!(%source, object = %id, "the source is no longer served: {text}");
             }
         }
     }

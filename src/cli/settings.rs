@@ -42,7 +42,7 @@ pub(super) fn process_environment(directory: PathBuf) -> Environment {
 /// The socket of the packaged service.
 const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
 
-/// No configuration file is larger, in bytes.
+/// The maximum size of a configuration file, in bytes.
 const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 
 /// Indicates whether a file is read for the first time.
@@ -147,7 +147,7 @@ pub(super) fn default_namespace(global: &GlobalArgs) -> DnsLabel {
 }
 
 /// Returns the settings of `why`, where it names a source.
-pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
+pub(super) fn config_for_why(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
     let Some(source) = args.source.clone() else {
         if args.location.reference.is_none() && args.location.path.is_none() {
             return Ok(None);

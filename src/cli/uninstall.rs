@@ -22,7 +22,7 @@ use crate::cluster::{
     orders_name,
 };
 use crate::config::{CONFIG_API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
-use crate::daemon::{OtherRequests, Reconciler, RunMode};
+use crate::daemon::{OtherRequests, Reconciler, RunMode, SOURCE_LEASE_PREFIX};
 use crate::engine::{
     AllowList, CONFIG_KEY_SECRET_NAME, KeptObjects, LiveObject, ObjectOwner, PruneTiming, ReleaseKey,
     ResourceVersion, RolloutOverlayState, SERVING_PROBE_NAME, Uid,
@@ -33,15 +33,12 @@ use crate::report::{ObjectEvent, RemainingObjects};
 /// The time limit for deletions: finalizers take their time.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Within this time whoever serves a source answers that it does.
+/// The time within which a process that serves a source answers.
 const SERVING_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The maximum number of objects of kind `Source` in a hint.
 const MAX_HINTED_SOURCES: usize = 10;
-
-/// The prefix of the names of our Leases.
-const SOURCE_LEASE_PREFIX: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--source`, or for all.
 pub(super) fn carry_out(

@@ -41,7 +41,7 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let config = settings::why_config(global, args);
+    let config = settings::config_for_why(global, args);
     session::start_runtime()?.block_on(async {
         let session = rollout::open_session(global).await?;
         let found = find_object(&session, &args.object).await?;

@@ -34,7 +34,7 @@ const CHANNEL_CAPACITY: usize = 64;
 pub struct DataEvent {
     /// The object.
     pub id: ObjectId,
-    /// As whom it was read; none for whoever the credentials are of.
+    /// The account that read it; none for the owner of the credentials.
     pub account: Option<ServiceAccount>,
     /// The change.
     pub change: DataChange,

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const LOGIN_TIMEOUT: Duration = Duration::from_mins(1);
 
 const CONNECTION_SUBJECT: CallSubject = CallSubject::Server("connection");
-/// No kubeconfig is larger, in bytes.
+/// The maximum size of a kubeconfig, in bytes.
 const MAX_KUBECONFIG_BYTES: u64 = 16 << 20;
 /// The files that a pod is given.
 const IN_CLUSTER_VARIABLES: [&str; 2] = [

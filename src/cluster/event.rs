@@ -23,7 +23,7 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 pub(crate) const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// Events about what has no namespace are in this one, as client-go has it.
-const CLUSTER_EVENTS_NAMESPACE: &str = "default";
+pub(crate) const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
 /// Indicates whether it needs a person's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum EventType {
 pub(crate) struct KubernetesEvent {
     /// The object that it is about.
     pub id: ObjectId,
-    /// In which version of its kind.
+    /// The version of its kind.
     pub gvk: Gvk,
     /// The incarnation, where one is known.
     pub uid: Option<Uid>,

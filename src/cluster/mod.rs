@@ -62,7 +62,7 @@ pub(crate) use error::ClusterError;
 pub use error::{AccessDenial, ClusterFault, RetryAdvice};
 #[cfg(test)]
 pub(crate) use error::{CallSubject, FieldConflict, InvalidField};
-pub(crate) use event::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
+pub(crate) use event::{CLUSTER_EVENTS_NAMESPACE, EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
 pub(crate) use event_sink::EventSink;
 pub(crate) use fence::{LeaseTerms, TermStart, WriteFence};
 pub(crate) use impersonation::ServiceAccount;

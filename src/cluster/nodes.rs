@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_node_is_read_whatever_else_it_tells() {
-        type Read<'a> = (Readiness, bool, &'a [(&'a str, &'a str)]);
-        fn check(node: &Value, expected: Option<Read<'_>>) {
+        type NodeReading<'a> = (Readiness, bool, &'a [(&'a str, &'a str)]);
+        fn check(node: &Value, expected: Option<NodeReading<'_>>) {
             let read = NodeDecoder.decode(&node.to_string());
             let expected = expected.map(|(ready, cordoned, labels)| {
                 let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into()));

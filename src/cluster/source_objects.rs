@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::inventory::MERGE_PATCH;
-use super::write;
+use super::write::{self, APPLY_PATCH};
 use super::{FIELD_MANAGER, path};
 use crate::object::{GroupKind, ObjectId};
-
-const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 #[derive(Deserialize)]
 struct CustomSourceList {

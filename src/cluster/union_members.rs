@@ -23,12 +23,12 @@ struct BlockingMembers(Vec<ReplacedMember>);
 
 impl BlockingMembers {
     /// Returns our own ones, which are missing.
-    fn missing(&self) -> impl Iterator<Item = &FieldPath> {
+    fn missing_members(&self) -> impl Iterator<Item = &FieldPath> {
         self.0.iter().map(|one| &one.missing)
     }
 
     /// Returns the ones of others.
-    fn others(&self) -> Vec<&FieldPath> {
+    fn foreign_members(&self) -> Vec<&FieldPath> {
         distinct_others(&self.0)
     }
 }
@@ -79,7 +79,7 @@ impl Cluster {
             return Ok(None);
         };
         let mut object = live.clone();
-        for path in blocking.others() {
+        for path in blocking.foreign_members() {
             let shape = path.find(&live).map_or_else(|| json!({}), shape_of);
             object["metadata"]["managedFields"] =
                 Value::Array(with_fields_taken(&object, &path.field_keys(), shape));
@@ -114,14 +114,14 @@ impl Cluster {
             return Err(refusal);
         };
         let mut without = body.clone();
-        for path in blocking.missing() {
+        for path in blocking.missing_members() {
             remove_at(&mut without, path);
         }
         let mut after = self.dry_run(kind, id, &without, Some(live), precondition).await?;
-        for path in blocking.others() {
+        for path in blocking.foreign_members() {
             remove_at(&mut after, path);
         }
-        for path in blocking.missing() {
+        for path in blocking.missing_members() {
             insert_at(&mut after, path, body);
         }
         Ok(DryRunAnswer { after, replaced: blocking.0 })
@@ -146,7 +146,7 @@ impl Cluster {
             return Ok(None);
         }
         let trial = MemberTrial { kind, id, live, additions: additions(&replaced, body, live) };
-        if self.takes_without(&trial, &[]).await? || !self.takes_without(&trial, &others).await? {
+        if self.is_accepted_without(&trial, &[]).await? || !self.is_accepted_without(&trial, &others).await? {
             return Ok(None);
         }
         // Each that need not go stays. Most need not where there are many, so halves are tried first.
@@ -156,7 +156,7 @@ impl Cluster {
             while nth < others.len() && others.len() > size {
                 let end = others.len().min(nth + size);
                 let fewer = [&others[..nth], &others[end..]].concat();
-                if self.takes_without(&trial, &fewer).await? {
+                if self.is_accepted_without(&trial, &fewer).await? {
                     others = fewer;
                 } else {
                     nth = end;
@@ -173,7 +173,7 @@ impl Cluster {
 
     /// Returns whether the server would take our members once others are gone, as a JSON patch (RFC
     /// 6902) of exactly this version.
-    async fn takes_without(
+    async fn is_accepted_without(
         &self,
         trial: &MemberTrial<'_>,
         removed: &[&FieldPath],

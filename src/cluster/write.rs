@@ -17,7 +17,7 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{LiveObject, Precondition, ResourceVersion, Uid};
 use crate::object::ObjectId;
 
-const APPLY_PATCH: &str = "application/apply-patch+yaml";
+pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 pub(super) const JSON_TYPE: &str = "application/json";
 
 /// A version that no object has, as the first write to an empty store gets a higher one. An apply

@@ -55,7 +55,7 @@ pub struct CustomSourcePolicy {
     pub keys: BTreeMap<DnsLabel, PathBuf>,
     /// The required signatures of each, whatever its own spec says.
     pub verify: Option<VerifySpec>,
-    /// As which service account one acts that names none; none for rhumb's own.
+    /// The service account of a source that names none; none for rhumb's own account.
     pub default_service_account: Option<ServiceAccountName>,
     /// The service accounts that they may name, besides that one; none for all as which rhumb may
     /// act.
@@ -314,7 +314,7 @@ pub struct CustomSource {
     pub allow: AllowList,
     /// The configuration, or the reason for which it cannot be followed.
     pub config: Result<SourceConfig, String>,
-    /// As whom it acts, or why it may not.
+    /// The service account that it acts as, or why it may not.
     account: Result<Option<ServiceAccountName>, String>,
     /// Its status as it was read.
     pub status: Value,

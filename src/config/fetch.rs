@@ -8,7 +8,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::DnsLabel;
-use super::prefix::PrefixAddress;
+use super::prefix::{OCI_SCHEME, PrefixAddress};
 
 /// The address of a chart repository, or of the first folders of one.
 ///
@@ -54,8 +54,6 @@ impl ChartAddress {
     }
 }
 
-/// The scheme of registries.
-const OCI_SCHEME: &str = "oci";
 /// The port of both schemes.
 const DEFAULT_PORT: u16 = 443;
 
@@ -141,7 +139,7 @@ pub(crate) struct FetchSpec {
     /// The places that charts may be fetched from.
     pub allow: Vec<ChartAddress>,
     /// The credentials that are shown to hosts.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_for_each_host")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "deserialize_host_credentials")]
     pub credentials: Vec<HostCredential>,
 }
 
@@ -161,7 +159,9 @@ impl FetchSpec {
     }
 }
 
-fn one_for_each_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostCredential>, D::Error> {
+fn deserialize_host_credentials<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<HostCredential>, D::Error> {
     let all = Vec::<HostCredential>::deserialize(deserializer)?;
     for (number, one) in all.iter().enumerate() {
         if all.iter().take(number).any(|other| other.host == one.host) {

@@ -201,7 +201,7 @@ pub enum Recipient {
     },
     /// The commit itself, as its status.
     Forge {
-        /// In which words.
+        /// The forge, which decides on the form of the request.
         forge: Forge,
         /// The base URL of its API.
         url: String,

@@ -14,7 +14,7 @@ use super::SourceLocation;
 const DEFAULT_PORTS: [(&str, u16); 5] =
     [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418), (OCI_SCHEME, 443)];
 /// The scheme of registries, which hold no repositories of git.
-const OCI_SCHEME: &str = "oci";
+pub(super) const OCI_SCHEME: &str = "oci";
 
 /// The address of a server and the first folders of a path on it, or folders of this host.
 ///

@@ -13,9 +13,9 @@ pub(crate) enum ConfigChange {
     SourceRemoved(String),
     /// A source has another location or policy.
     SourceChanged(String),
-    /// Another resync.
+    /// The resync interval differs.
     Resync,
-    /// Another rollout budget.
+    /// The rollout budget differs.
     Budget,
     /// Others are notified of what happens.
     Notify,

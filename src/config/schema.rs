@@ -72,7 +72,7 @@ fn matching(pattern: &str, description: &str) -> Value {
     json!({ "type": "string", "pattern": pattern, "description": description })
 }
 
-fn one_of(words: &[&str], description: &str) -> Value {
+fn one_of_words(words: &[&str], description: &str) -> Value {
     json!({ "type": "string", "enum": words, "description": description })
 }
 
@@ -90,7 +90,7 @@ fn spec() -> Value {
         "properties": {
             "git": git(),
             "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
-            "render": one_of(
+            "render": one_of_words(
                 &["auto", "none", "kustomize", "helm"],
                 "The folders that are rendered before they are read. Left out: auto, each folder with a kustomization or a chart.",
             ),
@@ -111,11 +111,11 @@ fn spec() -> Value {
             },
             "substituteFrom": substitute_from(),
             "prune": switch("Deletes an object that the source no longer names. Left out: true."),
-            "adopt": one_of(
+            "adopt": one_of_words(
                 &["never", "if-unowned", "always"],
                 "Adopts an object that exists already. Left out: if-unowned.",
             ),
-            "optOut": one_of(
+            "optOut": one_of_words(
                 &["allowed", "denied"],
                 "Lets an annotation on a live object, for example rhumb.dev/hold, keep it from being changed and repaired. Left out: allowed.",
             ),
@@ -126,7 +126,7 @@ fn spec() -> Value {
             "pruneDelay": matching(DURATION_PATTERN, "The time in which other sources of the cluster may take over an object that this one drops, before it is deleted. It applies where there are other sources, and to a source of one folder of a repository. Left out: 30s."),
             "budget": narrowing(),
             "observe": switch("Decides everything and writes nothing. Left out: false."),
-            "deletionPolicy": one_of(
+            "deletionPolicy": one_of_words(
                 &["Orphan", "Delete"],
                 "The fate of the objects when this Source is deleted: Orphan leaves them as they are, Delete deletes them first. Left out: Orphan.",
             ),
@@ -154,7 +154,7 @@ fn helm() -> Value {
             },
             "kubeVersion": text("The version of Kubernetes that charts are given. Left out: that of the cluster."),
             "apiVersions": list("The versions and kinds that charts are given besides those that helm knows. Left out: those of the cluster."),
-            "generated": one_of(
+            "generated": one_of_words(
                 &["refuse", "once"],
                 "Values that a chart makes up anew at each render: refuse does not render the chart, once makes them once and leaves them alone. Left out: refuse.",
             ),
@@ -193,7 +193,7 @@ fn verify() -> Value {
         "required": ["keys"],
         "properties": {
             "keys": matching(LABEL_PATTERN, "The keys whose signatures count: one of the names under `customSources.keys` of the configuration."),
-            "mode": one_of(
+            "mode": one_of_words(
                 &["head", "range"],
                 "The commits that must be signed: the newest (head), or each since the one that was accepted last (range). Left out: head.",
             ),
@@ -229,7 +229,7 @@ fn substitute_from() -> Value {
             "type": "object",
             "required": ["kind", "name"],
             "properties": {
-                "kind": one_of(&["ConfigMap", "Secret"], "The kind. A variable of a Secret can only be used in Secrets, unless sensitive is false."),
+                "kind": one_of_words(&["ConfigMap", "Secret"], "The kind. A variable of a Secret can only be used in Secrets, unless sensitive is false."),
                 "name": {
                     "type": "string",
                     "pattern": ACCOUNT_PATTERN,
@@ -270,7 +270,7 @@ fn narrowing() -> Value {
             "startsPerMinute": count("Rollouts that may begin in any minute."),
             "soak": matching(DURATION_PATTERN, "The time that a workload must stay available before its rollout counts as a success."),
             "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without progress."),
-            "onFailure": one_of(&["rollback", "quarantine"], "The action after a failed rollout: rollback puts the last good content back, quarantine leaves the failed one and waits for a person."),
+            "onFailure": one_of_words(&["rollback", "quarantine"], "The action after a failed rollout: rollback puts the last good content back, quarantine leaves the failed one and waits for a person."),
         },
     })
 }

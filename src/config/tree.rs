@@ -38,7 +38,7 @@ pub(super) enum ConfigNodeData {
 /// The entries of a mapping.
 #[derive(Debug, Default)]
 pub(super) struct ConfigNodeMapping {
-    /// In the order of the file.
+    /// The entries, in the order of the file.
     pub(super) entries: Vec<MappingEntry>,
     /// Keys whose entries were taken out.
     taken: Vec<String>,

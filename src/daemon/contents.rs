@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::parsed_files::ParsedFiles;
+use super::parsed_manifests::ParsedManifests;
 use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
@@ -88,7 +88,7 @@ pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,
     kept: Arc<Mutex<RecentParses>>,
     /// The files that were parsed when they were read first.
-    parsed: ParsedFiles,
+    parsed: ParsedManifests,
 }
 
 impl ContentStore {
@@ -96,16 +96,16 @@ impl ContentStore {
     /// inventory.
     pub(super) fn new(sources: impl IntoIterator<Item = ContentOrigin>) -> Self {
         let origins = Arc::new(sources.into_iter().collect());
-        Self { origins, kept: Arc::default(), parsed: ParsedFiles::default() }
+        Self { origins, kept: Arc::default(), parsed: ParsedManifests::default() }
     }
 
     /// Returns one that takes what is kept here as it was parsed.
-    pub(super) fn with_parsed(self, parsed: ParsedFiles) -> Self {
+    pub(super) fn with_parsed(self, parsed: ParsedManifests) -> Self {
         Self { parsed, ..self }
     }
 
     /// Returns where whoever reads a source keeps what was parsed.
-    pub(super) fn parsed_files(&self) -> ParsedFiles {
+    pub(super) fn parsed_files(&self) -> ParsedManifests {
         self.parsed.clone()
     }
 

@@ -196,7 +196,7 @@ pub(super) async fn compare_live(
     match (lost.is_empty(), request.is_about(&shown)) {
         (true, true) => Ok(request.verdict(FieldOwnership::Complete)),
         // Remembered, it would speak of values that were never compared.
-        (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
+        (true, false) => Err(LookupFailure("it changed while it was read".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
         (false, _) => Ok(request.verdict(request.lost_ownership(&lost))),
     }

@@ -326,7 +326,7 @@ pub(super) enum InventoryNeed {
 /// The inventory store: the inventory of one source, as it was read and is to be written.
 #[derive(Debug)]
 pub(super) struct InventoryStore {
-    /// As last read.
+    /// The inventory as last read.
     pub(super) inventory: InventoryState,
     /// Indicates whether there was none when it was first read.
     pub(super) was_absent: bool,

@@ -24,7 +24,7 @@ use crate::source::ServedVersions;
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_DISCOVERY_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
-/// After a discovery that failed as a whole, it is asked again within this.
+/// The longest wait before a discovery that failed as a whole is tried again.
 const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Kinds, informers and autoscalers.

@@ -39,7 +39,7 @@ const LOST_REASON: &str = "lost the Lease of the source: another replica holds i
 pub(crate) type SourceNames = BTreeSet<Arc<str>>;
 
 /// The prefix of the Leases of sources.
-const SOURCE_LEASE_PREFIX: &str = "rhumb-";
+pub(crate) const SOURCE_LEASE_PREFIX: &str = "rhumb-";
 /// The prefix of the Leases of replicas. It is no DNS label, so no Lease of a source has such a
 /// name.
 const REPLICA_LEASE_PREFIX: &str = "rhumb-replica.";
@@ -315,9 +315,9 @@ impl LeaseKeeper {
     fn log_lease_error(&mut self, error: &ClusterError) {
         self.failure_log.is_met = true;
         if std::mem::replace(&mut self.failure_log.is_logged, true) {
-            tracing::debug!("the Leases: {error}");
+            tracing::debug!("the Leases cannot be read or written: {error}");
         } else {
-            tracing::warn!("the Leases: {error}");
+            tracing::warn!("the Leases cannot be read or written: {error}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::parsed_files::ParsedFiles;
+use super::parsed_manifests::ParsedManifests;
 use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SharedDesiredObject, SourceId,
     UnusableObject, check_annotations, check_variables,
@@ -36,7 +36,7 @@ pub(super) struct ReadSettings {
     /// Texts that its objects share.
     pub(super) names: NameInterner,
     /// The place of what was parsed, for those who need it again.
-    pub(super) parsed: ParsedFiles,
+    pub(super) parsed: ParsedManifests,
 }
 
 /// The result of reading a file, with the kinds whose scopes were not known. It is read again once
@@ -238,7 +238,7 @@ mod tests {
             decrypter: Arc::default(),
             variables: VariableMode::Literal,
             names: NameInterner::default(),
-            parsed: ParsedFiles::default(),
+            parsed: ParsedManifests::default(),
         };
         let mut read =
             read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());

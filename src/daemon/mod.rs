@@ -46,7 +46,7 @@ mod manifest_facts;
 mod missing_kinds;
 mod moved_objects;
 mod parse_ahead;
-mod parsed_files;
+mod parsed_manifests;
 mod pass_result;
 mod pins;
 mod plan_lookups;
@@ -64,7 +64,7 @@ pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_man
 pub(crate) use handover::OtherRequests;
 pub(crate) use host_marks::process_mark;
 pub(crate) use kube_events::write_events;
-pub(crate) use leases::{Leases, SourceNames};
+pub(crate) use leases::{Leases, SOURCE_LEASE_PREFIX, SourceNames};
 pub(crate) use moved_objects::MovedObjectSearch;
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, PreviewProgress, preview, preview_all, preview_of};

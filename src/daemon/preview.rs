@@ -25,7 +25,7 @@ use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::manifest_facts::ReadSettings;
 use super::moved_objects::MovedObjectSearch;
-use super::parsed_files::ParsedFiles;
+use super::parsed_manifests::ParsedManifests;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ClusterFactReader, OlderContents, read_disk, repository_of};
@@ -193,7 +193,7 @@ impl PreviewRun {
         engine.handle(Input::PeerRules(rules), now);
         engine.handle(Input::Clock(jiff::Timestamp::now()), now);
         engine.handle(Input::Scopes(kind_scopes(Some(&kinds))), now);
-        let contents = ContentStore::new([]).with_parsed(ParsedFiles::of_single_pass());
+        let contents = ContentStore::new([]).with_parsed(ParsedManifests::of_single_pass());
         let namespace = namespace.to_owned();
         let (source_views, notes, progress) = (Vec::new(), Vec::new(), progress.clone());
         Self {
@@ -283,7 +283,7 @@ impl PreviewRun {
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
-        let read_settings = ReadSettings { parsed: self.contents.parsed_files(), ..read_settings };
+        let read_settings = ReadSettings { parsed: self.contents.parsed_manifests(), ..read_settings };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {
@@ -375,8 +375,7 @@ impl PreviewRun {
             Err(error) => {
                 self.engine.handle(Input::PeersUnreadable, Instant::now());
                 self.notes.push(format!(
-                    "what other sources of the cluster want is not known, and may be among what would be deleted: \
-                     {error}"
+                    "it is not known what other sources of the cluster want, so it may be among the deletions: {error}"
                 ));
             }
         }

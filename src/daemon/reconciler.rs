@@ -58,7 +58,7 @@ use super::contents::ContentStore;
 use super::informer_groups::InformerGroups;
 use super::inventory::CallState;
 use super::loop_event::LoopEvent;
-use super::parsed_files::ParsedFiles;
+use super::parsed_manifests::ParsedManifests;
 use super::pass_result::{PassEnding, PassResult};
 use super::setup::Setup;
 use super::tasks::FatalError;
@@ -143,7 +143,7 @@ impl Reconciler {
         set_peer_rules(&mut engine, &setup.namespace, run_mode);
         let mut informer_groups = InformerGroups::new(&setup.cluster);
         let parsed =
-            if run_mode.is_daemon() { ParsedFiles::default() } else { ParsedFiles::of_single_pass() };
+            if run_mode.is_daemon() { ParsedManifests::default() } else { ParsedManifests::of_single_pass() };
         let (sources, content_origins) = SourceTasks::of_sources(
             setup.sources,
             &setup.namespace,
@@ -395,7 +395,7 @@ impl Reconciler {
         self.pin();
         if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
-            tracing::debug!(objects, ms, "looked at everything");
+            tracing::debug!(objects, ms, "checked everything");
         }
         let confirm = self.engine.view().source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::manifest_facts::{NameInterner, ReadSettings};
 use super::moved_objects::MovedObjectSearch;
-use super::parsed_files::ParsedFiles;
+use super::parsed_manifests::ParsedManifests;
 use super::trace_writer::TraceWriter;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
@@ -103,7 +103,7 @@ impl SourceSetup {
             decrypter: self.decrypter.clone(),
             variables: self.variables,
             names: NameInterner::default(),
-            parsed: ParsedFiles::default(),
+            parsed: ParsedManifests::default(),
         }
     }
 

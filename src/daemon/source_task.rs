@@ -100,7 +100,7 @@ pub(super) struct SourceTask {
     uses_versions: bool,
     reported: Option<ReportedSnapshot>,
     identity: String,
-    /// As it was last reported.
+    /// The state that was reported last.
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
     last_error: Option<Arc<str>>,

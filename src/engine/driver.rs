@@ -72,7 +72,7 @@ pub(crate) enum Admission {
 /// Carries the decisions about objects out.
 pub(crate) trait DecisionExecutor {
     /// Indicates whether writes are sent.
-    const WRITES: WriteMode;
+    const WRITE_MODE: WriteMode;
 
     /// Returns the engine that decides.
     fn engine_mut(&mut self) -> &mut Engine;
@@ -122,7 +122,7 @@ pub(in crate::engine) fn carry_out<E: DecisionExecutor>(
         Action::Apply(apply) => ObjectWrite::Apply(apply),
         Action::Delete(uid, version, reason) => ObjectWrite::Delete(uid, version, reason),
     };
-    if E::WRITES == WriteMode::Sent {
+    if E::WRITE_MODE == WriteMode::Sent {
         let action = Action::from(write.clone());
         executor.engine_mut().handle(Input::Dispatched { id: id.clone(), action }, now);
     }
@@ -131,7 +131,7 @@ pub(in crate::engine) fn carry_out<E: DecisionExecutor>(
 
 /// Forgets an object of which nothing is known any more. A plan says nothing of it.
 fn forget<E: DecisionExecutor>(executor: &mut E, id: ObjectId, now: Instant) {
-    if E::WRITES == WriteMode::Sent {
+    if E::WRITE_MODE == WriteMode::Sent {
         executor.engine_mut().handle(Input::Forgotten(id.clone()), now);
         executor.rest(id, None);
     }

@@ -60,7 +60,7 @@ impl ObservedLease {
     }
 }
 
-/// One replica's view of all Leases.
+/// The view that one replica has of all Leases.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseShares {
     own: Arc<str>,

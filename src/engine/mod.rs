@@ -51,8 +51,8 @@ pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent,
-    RejectionOutcome, RetryCause, SourceDoubt, WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
+    RejectedContent, RejectionOutcome, RetryCause, WithheldWrite,
 };
 pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
@@ -76,7 +76,7 @@ pub(crate) use deletion::peer_sources::{
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::pending_prune::PendingPrune;
 pub(crate) use deletion::prune_cause::{
-    ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest, PruneCause, RootDoubt,
+    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PeerInterest, PossibleMove, PruneCause,
     RootRelation, WithheldCause,
 };
 #[cfg(test)]
@@ -116,7 +116,7 @@ pub(crate) use facts::kinds::{KindAvailability, KindState};
 pub(crate) use facts::label_selector::LabelSelector;
 pub(crate) use facts::live_object::{ContentRef, FieldManager, LiveObject, ReplicaStatus};
 pub use facts::live_object::{ObjectOwner, ResourceVersion, Uid, WorkloadPhase};
-pub(crate) use facts::manifest_fault::{ManifestFault, ManifestPlaces};
+pub(crate) use facts::manifest_fault::{ManifestFault, ManifestOrigins};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
@@ -217,7 +217,7 @@ pub(crate) use rollout::step_overlay::SteppedWorkload;
 #[cfg(test)]
 pub(crate) use rollout::steps::check_steps;
 pub(crate) use rollout::steps::{
-    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusFate, SurplusPods,
+    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusOutcome, SurplusPods,
 };
 pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;

@@ -153,7 +153,7 @@ pub(crate) struct Plan {
     pub complete: bool,
     /// Indicates whether deletions wait until a person confirms them.
     pub guarded: bool,
-    /// In order of release.
+    /// The objects, in order of release.
     pub objects: Vec<PlannedObject>,
     /// The units that restart pods, in order of release.
     pub units: Vec<PlannedUnit>,

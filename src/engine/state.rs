@@ -206,7 +206,7 @@ impl Engine {
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
         if first || changed.iter().any(unwanted) {
             self.sources[source].last_removal = self.next_observation_number();
-            self.sources[source].removed_at = self.rollouts.starts.now();
+            self.sources[source].removed_at = self.rollouts.starts.current_time();
         }
         self.sources[source].prunes.mark_stale();
     }
@@ -406,7 +406,7 @@ impl Engine {
             self.rollouts.interrupted.forget(id);
             if !is_shown {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
-            } else if self.objects.unwanted().contains(id) {
+            } else if self.objects.unwanted_objects().contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.

@@ -127,7 +127,7 @@ impl OwnershipWalk {
                 self.path.push(element);
                 self.depth += 1;
                 if self.depth < MAX_VALUE_DEPTH {
-                    self.below(value, node);
+                    self.visit_children(value, node);
                 }
                 self.depth -= 1;
                 self.path.pop();
@@ -143,7 +143,7 @@ impl OwnershipWalk {
         }
     }
 
-    fn below(&mut self, value: &Value, node: EntryNode<'_>) {
+    fn visit_children(&mut self, value: &Value, node: EntryNode<'_>) {
         match value {
             Value::Object(map) => {
                 let mut fields = node.fields();
@@ -224,10 +224,10 @@ impl<'e> EntryNodePairs<'e> {
                 _ => {}
             }
         }
-        let children = items.iter().map(|item| exact(item, &names, is_set, &by_text)).collect();
+        let children = items.iter().map(|item| find_exact_child(item, &names, is_set, &by_text)).collect();
         let mut pairs = Self { names, is_set, children };
         if !by_text.is_empty() && pairs.children.iter().any(Option::is_none) {
-            pairs.by_meaning(items, node, schema);
+            pairs.pair_by_meaning(items, node, schema);
         }
         pairs
     }
@@ -237,7 +237,7 @@ impl<'e> EntryNodePairs<'e> {
     /// any other kind nobody knows it. One key at least is there.
     ///
     /// A node with another key is of no item that there is: somebody has made it up.
-    fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>, schema: ValueSchema) {
+    fn pair_by_meaning(&mut self, items: &[Value], node: EntryNode<'e>, schema: ValueSchema) {
         let taken: HashSet<usize> = self.children.iter().flatten().map(|child| child.index()).collect();
         let mut free: Vec<(EntryNode<'e>, Value)> = node
             .children()
@@ -290,7 +290,7 @@ impl<'e> EntryNodePairs<'e> {
 }
 
 /// Returns whether an item of an associative list has these keys, as far as it names them. See
-/// [`EntryNodePairs::by_meaning`] for those that it leaves out.
+/// [`EntryNodePairs::pair_by_meaning`] for those that it leaves out.
 pub(super) fn has_keys(item: &Value, keys: &Map<String, Value>, schema: ValueSchema) -> bool {
     let is_default =
         |key: &str, value: &Value| schema == ValueSchema::Custom || key == "protocol" && value == "TCP";
@@ -302,7 +302,7 @@ pub(super) fn has_keys(item: &Value, keys: &Map<String, Value>, schema: ValueSch
 }
 
 /// Returns the node whose key has exactly this item's text.
-fn exact<'e>(
+fn find_exact_child<'e>(
     item: &Value,
     names: &[String],
     is_set: bool,

@@ -8,7 +8,7 @@ use super::children::ChildIndex;
 use super::cover::uncovered_paths;
 use super::entry::{EntryNode, ManagedEntry};
 use super::members::ReplacedMember;
-use super::sole::owned_alone;
+use super::sole::solely_owned_part;
 use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, count_text, text_at};
 
@@ -206,7 +206,7 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
     let mut taken = Vec::new();
     for entry in &others {
         // A field that several have written counts once.
-        let part = owned_alone(object, entry, &known);
+        let part = solely_owned_part(object, entry, &known);
         taken.extend(uncovered_paths(&part, Some(&ours)));
         known.push(entry);
     }

@@ -102,8 +102,8 @@ fn what_a_large_object_would_lose_is_soon_known() {
     for (what, entry, expected) in
         [("a map", &map, json!({"data": live["data"]})), ("a list", &list, json!({"spec": live["spec"]}))]
     {
-        assert_eq!(timely(what, || owned_alone(&live, entry, &[entry])), Value::Null, "{what}");
-        assert!(timely(what, || owned_alone(&live, entry, &[])) == expected, "{what}");
+        assert_eq!(timely(what, || solely_owned_part(&live, entry, &[entry])), Value::Null, "{what}");
+        assert!(timely(what, || solely_owned_part(&live, entry, &[])) == expected, "{what}");
     }
 }
 

@@ -173,7 +173,7 @@ impl OwnedContentPair<'_> {
         if suspects.is_empty() || suspects.len() > MAX_WRITER_CANDIDATES {
             return Vec::new();
         }
-        let namesakes = self.namesakes(list, wanted, &names);
+        let namesakes = self.foreign_namesakes(list, wanted, &names);
         let shown: Vec<Map<String, Value>> = there.iter().map(|item| keys_of(item, &names)).collect();
         let missing = wanted.iter().filter(|item| !shown.iter().any(|keys| has_keys(item, keys, schema)));
         let replaced = missing.filter_map(|item| {
@@ -189,7 +189,7 @@ impl OwnedContentPair<'_> {
 
     /// Returns the items of the lists beside one that have the keys of an item of ours, and that only
     /// others own. A container and an init container may not have the same name either.
-    fn namesakes(
+    fn foreign_namesakes(
         &self,
         list: &FieldPath,
         wanted: &[Value],

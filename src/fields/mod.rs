@@ -40,7 +40,7 @@ pub(crate) use members::{FieldsV1Texts, ReplacedMember, replaced_members};
 pub use normal_form::ValueSchema;
 pub(crate) use path::{FieldPath, PathElement};
 pub(crate) use quantity::parse_quantity;
-pub(crate) use sole::owned_alone;
+pub(crate) use sole::solely_owned_part;
 pub(crate) use values::{ValueDigest, unequal_leaves, value_digest_of_text};
 pub use values::{differing_values, value_digest};
 

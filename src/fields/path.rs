@@ -128,7 +128,7 @@ impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) if is_plain(key) => write!(f, ".{key}"),
-            Self::Key(key) => write!(f, "[{}]", quoted(key)),
+            Self::Key(key) => write!(f, "[{}]", quote_key(key)),
             Self::Item(keys) => {
                 f.write_str("[")?;
                 for (nth, (key, value)) in keys.iter().enumerate() {
@@ -147,6 +147,6 @@ fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'$'))
 }
 
-fn quoted(key: &str) -> String {
+fn quote_key(key: &str) -> String {
     canonical_json(&Value::from(key))
 }

@@ -203,7 +203,7 @@ proptest! {
             let managed = json!([{"manager": "x", "fieldsV1": fields}, {"manager": 7, "fieldsV1": [fields]}]);
             let paths = uncovered_paths(&content, Some(&text));
             let _ = drift_words(&managed, DriftedPaths { taken: &paths, rewritten: &paths, replaced: &[] }, "rhumb");
-            let _ = (owned_alone(&content, &text, &[&text]), owned_alone(&content, &text, &[]));
+            let _ = (solely_owned_part(&content, &text, &[&text]), solely_owned_part(&content, &text, &[]));
             let _ = differing_values(&content, &managed, &text, ValueSchema::Secret);
             let _ = value_digest_of_text(&content.to_string(), &text, ValueSchema::Custom);
         }

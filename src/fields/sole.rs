@@ -17,7 +17,7 @@ const MAX_FIELD_DEPTH: usize = 500;
 ///
 /// Items of lists stay at their places: with their keys where something of them is ours alone, else
 /// as null. An entry that cannot be read owns nothing.
-pub(crate) fn owned_alone(object: &Value, ours: &str, others: &[&str]) -> Value {
+pub(crate) fn solely_owned_part(object: &Value, ours: &str, others: &[&str]) -> Value {
     let others: Vec<ManagedEntry<'_>> = others.iter().filter_map(|text| ManagedEntry::parse(text)).collect();
     let others: Vec<EntryNode<'_>> = others.iter().map(ManagedEntry::root).collect();
     let own = ManagedEntry::parse(ours);

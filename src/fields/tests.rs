@@ -338,7 +338,8 @@ fn what_only_we_own_would_be_lost() {
         "set": ["p", "q"], "whole": {"c": {"d": 1}}, "default": 5});
     let ours = r#"{"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:gone": {}, "f:whole": {}, "f:set": {"v:\"q\"": {}},
         "f:list": {"k:{\"name\":\"y\"}": {".": {}, "f:name": {}, "f:v": {}}}}"#;
-    let check = |others: &[&str], expected: Value| assert_eq!(owned_alone(&object, ours, others), expected);
+    let check =
+        |others: &[&str], expected: Value| assert_eq!(solely_owned_part(&object, ours, others), expected);
     let all = json!({"data": {"a": "1", "b": "2"}, "list": [null, {"name": "y", "v": 2}],
         "set": [null, "q"], "whole": {"c": {"d": 1}}});
     check(&[], all.clone());
@@ -350,5 +351,5 @@ fn what_only_we_own_would_be_lost() {
         &[theirs, r#"{"f:data": {}, "f:list": {"k:{\"name\":\"y\"}": {"f:name": {}, "f:v": {}}}}"#],
         Value::Null,
     );
-    assert_eq!(owned_alone(&object, "{}", &[]), Value::Null);
+    assert_eq!(solely_owned_part(&object, "{}", &[]), Value::Null);
 }

@@ -184,7 +184,7 @@ impl ValueDiff {
             return;
         }
         let found = self.found.len();
-        self.below(one, other, node, position);
+        self.compare_children(one, other, node, position);
         let shape = |value| {
             let mut shape = Vec::new();
             write_shape(&mut shape, value, node, self.schema);
@@ -196,7 +196,7 @@ impl ValueDiff {
         }
     }
 
-    fn below(
+    fn compare_children(
         &mut self,
         one: Option<&Value>,
         other: Option<&Value>,

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{FuzzTarget, fuzz, seeds, shape};
 use crate::fields::{
-    FieldsV1Texts, ValueSchema, check_ownership, differing_values, later_writers, lost_field_writers,
-    owned_alone, owns, replaced_members, uncovered_paths, value_digest, value_digest_of_text,
+    FieldsV1Texts, ValueSchema, check_ownership, differing_values, later_writers, lost_field_writers, owns,
+    replaced_members, solely_owned_part, uncovered_paths, value_digest, value_digest_of_text,
 };
 use crate::object::GroupKind;
 
@@ -62,7 +62,7 @@ fn check(bytes: &[u8]) -> u64 {
     for path in &uncovered {
         assert!(path.find(&value).is_some(), "{path} is no path of the object");
     }
-    let alone = owned_alone(&value, ours, &[theirs]);
+    let alone = solely_owned_part(&value, ours, &[theirs]);
     let written = alone.to_string().len();
     // At most a null for each item that is left out.
     assert!(written <= 5 * object.len() + 4, "{written} bytes of {}", object.len());

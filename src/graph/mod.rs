@@ -17,7 +17,7 @@ mod units;
 pub(crate) use cycles::{WaitEdges, find_cycles};
 pub(crate) use kind_order::rank;
 pub(crate) use references::{
-    configuration, depends_on, has_self_reference, references, unreadable_dependencies,
+    annotated_dependencies, configuration, has_self_reference, references, unreadable_dependencies,
 };
 pub(crate) use selectors::{LabelSelection, SelectableLabels};
 pub(crate) use units::{ConnectedUnits, GraphNode, connect_objects};

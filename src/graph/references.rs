@@ -19,41 +19,47 @@ const DEPENDS_ON_ANNOTATIONS: [&str; 2] = [annotations::DEPENDS_ON, "config.kube
 pub(crate) fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences::new(id);
     if let Some(pod) = pod_spec(id, body) {
-        found.pod(pod);
+        found.add_pod(pod);
     }
     match (id.group(), id.kind()) {
         ("apps", "StatefulSet") => {
-            found.claims_templates(body);
+            found.add_claim_templates(body);
             found.add_named("", "Service", text_at(body, &["spec", "serviceName"]));
         }
         ("", "ServiceAccount") => {
-            found.each(body.get("secrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
-            found.each(body.get("imagePullSecrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
-        }
-        ("", "PersistentVolumeClaim") => {
-            found.global("storage.k8s.io", "StorageClass", text_at(body, &["spec", "storageClassName"]));
-        }
-        ("networking.k8s.io", "Ingress") => found.ingress(body),
-        ("gateway.networking.k8s.io", kind) if kind.ends_with("Route") => found.route(body),
-        ("autoscaling", "HorizontalPodAutoscaler") => {
-            found.target(value_at(body, &["spec", "scaleTargetRef"]), "", "");
-        }
-        ("autoscaling.k8s.io", "VerticalPodAutoscaler") => {
-            found.target(value_at(body, &["spec", "targetRef"]), "", "");
-        }
-        ("keda.sh", "ScaledObject") => {
-            found.target(value_at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
-        }
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.binding(body),
-        (group @ "admissionregistration.k8s.io", kind) => {
-            if let Some(policy) = kind.strip_suffix("Binding") {
-                found.global(group, policy, text_at(body, &["spec", "policyName"]));
-            }
-            found.each(body.get("webhooks"), |f, webhook| {
-                f.service(value_at(webhook, &["clientConfig", "service"]));
+            found.visit_each(body.get("secrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
+            found.visit_each(body.get("imagePullSecrets"), |f, s| {
+                f.add_named("", "Secret", text_at(s, &["name"]))
             });
         }
-        ("apiregistration.k8s.io", "APIService") => found.service(value_at(body, &["spec", "service"])),
+        ("", "PersistentVolumeClaim") => {
+            found.add_cluster_scoped(
+                "storage.k8s.io",
+                "StorageClass",
+                text_at(body, &["spec", "storageClassName"]),
+            );
+        }
+        ("networking.k8s.io", "Ingress") => found.add_ingress(body),
+        ("gateway.networking.k8s.io", kind) if kind.ends_with("Route") => found.add_route(body),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            found.add_target(value_at(body, &["spec", "scaleTargetRef"]), "", "");
+        }
+        ("autoscaling.k8s.io", "VerticalPodAutoscaler") => {
+            found.add_target(value_at(body, &["spec", "targetRef"]), "", "");
+        }
+        ("keda.sh", "ScaledObject") => {
+            found.add_target(value_at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.add_binding(body),
+        (group @ "admissionregistration.k8s.io", kind) => {
+            if let Some(policy) = kind.strip_suffix("Binding") {
+                found.add_cluster_scoped(group, policy, text_at(body, &["spec", "policyName"]));
+            }
+            found.visit_each(body.get("webhooks"), |f, webhook| {
+                f.add_service(value_at(webhook, &["clientConfig", "service"]));
+            });
+        }
+        ("apiregistration.k8s.io", "APIService") => found.add_service(value_at(body, &["spec", "service"])),
         _ => {}
     }
     found.ids.remove(id);
@@ -66,7 +72,7 @@ pub(crate) fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 pub(crate) fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::new(id) };
     if let Some(pod) = pod_spec(id, body) {
-        found.used(pod);
+        found.add_pod_data(pod);
     }
     let data = |id: &ObjectId| id.is("", "ConfigMap") || id.is("", "Secret");
     found.ids.into_iter().filter(data).collect()
@@ -86,9 +92,9 @@ fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
 }
 
 /// Returns what must be healthy before an object is changed, by its own annotation.
-pub(crate) fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+pub(crate) fn annotated_dependencies(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences::new(id);
-    found.annotated(body);
+    found.add_annotated(body);
     found.ids.remove(id);
     found.ids
 }
@@ -96,13 +102,13 @@ pub(crate) fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 /// Returns whether an object's own annotation names the object itself.
 pub(crate) fn has_self_reference(id: &ObjectId, body: &Value) -> bool {
     let mut found = FoundReferences::new(id);
-    found.annotated(body);
+    found.add_annotated(body);
     found.ids.contains(id)
 }
 
 /// Returns the parts of the annotations about dependencies that name no object.
 pub(crate) fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
-    let parts = |key| named_in(body, key).map(move |part| (key, part));
+    let parts = |key| annotated_names(body, key).map(move |part| (key, part));
     DEPENDS_ON_ANNOTATIONS
         .into_iter()
         .flat_map(parts)
@@ -110,7 +116,7 @@ pub(crate) fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)>
         .collect()
 }
 
-fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
+fn annotated_names<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
     let text = annotation_text(body, key);
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
@@ -176,55 +182,57 @@ impl<'a> FoundReferences<'a> {
         self.add(group, kind, self.namespace, name);
     }
 
-    fn global(&mut self, group: &str, kind: &str, name: &str) {
+    fn add_cluster_scoped(&mut self, group: &str, kind: &str, name: &str) {
         self.add(group, kind, "", name);
     }
 
-    fn each(&mut self, list: Option<&Value>, visit: impl Fn(&mut Self, &Value)) {
+    fn visit_each(&mut self, list: Option<&Value>, visit: impl Fn(&mut Self, &Value)) {
         for item in list.and_then(Value::as_array).into_iter().flatten() {
             visit(self, item);
         }
     }
 
-    fn pod(&mut self, spec: &Value) {
+    fn add_pod(&mut self, spec: &Value) {
         self.add_named("", "ServiceAccount", text_at(spec, &["serviceAccountName"]));
-        self.global("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
-        self.global("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
-        self.each(spec.get("imagePullSecrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
-        self.used(spec);
+        self.add_cluster_scoped("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
+        self.add_cluster_scoped("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
+        self.visit_each(spec.get("imagePullSecrets"), |f, s| {
+            f.add_named("", "Secret", text_at(s, &["name"]))
+        });
+        self.add_pod_data(spec);
     }
 
     /// Collects the references of containers and volumes.
-    fn used(&mut self, spec: &Value) {
+    fn add_pod_data(&mut self, spec: &Value) {
         for containers in ["containers", "initContainers"] {
-            self.each(spec.get(containers), Self::container);
+            self.visit_each(spec.get(containers), Self::add_container);
         }
-        self.each(spec.get("volumes"), Self::volume);
+        self.visit_each(spec.get("volumes"), Self::add_volume);
     }
 
-    fn container(&mut self, container: &Value) {
-        self.each(container.get("env"), |f, env| {
-            f.data("ConfigMap", value_at(env, &["valueFrom", "configMapKeyRef"]), "name");
-            f.data("Secret", value_at(env, &["valueFrom", "secretKeyRef"]), "name");
+    fn add_container(&mut self, container: &Value) {
+        self.visit_each(container.get("env"), |f, env| {
+            f.add_data("ConfigMap", value_at(env, &["valueFrom", "configMapKeyRef"]), "name");
+            f.add_data("Secret", value_at(env, &["valueFrom", "secretKeyRef"]), "name");
         });
-        self.each(container.get("envFrom"), |f, from| {
-            f.data("ConfigMap", from.get("configMapRef"), "name");
-            f.data("Secret", from.get("secretRef"), "name");
+        self.visit_each(container.get("envFrom"), |f, from| {
+            f.add_data("ConfigMap", from.get("configMapRef"), "name");
+            f.add_data("Secret", from.get("secretRef"), "name");
         });
     }
 
-    fn volume(&mut self, volume: &Value) {
-        self.data("ConfigMap", volume.get("configMap"), "name");
-        self.data("Secret", volume.get("secret"), "secretName");
-        self.data("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
-        self.each(value_at(volume, &["projected", "sources"]), |f, source| {
-            f.data("ConfigMap", source.get("configMap"), "name");
-            f.data("Secret", source.get("secret"), "name");
+    fn add_volume(&mut self, volume: &Value) {
+        self.add_data("ConfigMap", volume.get("configMap"), "name");
+        self.add_data("Secret", volume.get("secret"), "secretName");
+        self.add_data("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
+        self.visit_each(value_at(volume, &["projected", "sources"]), |f, source| {
+            f.add_data("ConfigMap", source.get("configMap"), "name");
+            f.add_data("Secret", source.get("secret"), "name");
         });
     }
 
     /// Adds a reference that may say `optional: true`.
-    fn data(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
+    fn add_data(&mut self, kind: &str, reference: Option<&Value>, key: &str) {
         let Some(reference) = reference else { return };
         let is_optional = reference.get("optional").and_then(Value::as_bool) == Some(true);
         if !is_optional || self.optional == OptionalReferences::Taken {
@@ -232,36 +240,44 @@ impl<'a> FoundReferences<'a> {
         }
     }
 
-    fn claims_templates(&mut self, body: &Value) {
-        self.each(value_at(body, &["spec", "volumeClaimTemplates"]), |f, claim| {
-            f.global("storage.k8s.io", "StorageClass", text_at(claim, &["spec", "storageClassName"]));
+    fn add_claim_templates(&mut self, body: &Value) {
+        self.visit_each(value_at(body, &["spec", "volumeClaimTemplates"]), |f, claim| {
+            f.add_cluster_scoped(
+                "storage.k8s.io",
+                "StorageClass",
+                text_at(claim, &["spec", "storageClassName"]),
+            );
         });
     }
 
-    fn ingress(&mut self, body: &Value) {
-        self.global("networking.k8s.io", "IngressClass", text_at(body, &["spec", "ingressClassName"]));
+    fn add_ingress(&mut self, body: &Value) {
+        self.add_cluster_scoped(
+            "networking.k8s.io",
+            "IngressClass",
+            text_at(body, &["spec", "ingressClassName"]),
+        );
         self.add_named("", "Service", text_at(body, &["spec", "defaultBackend", "service", "name"]));
-        self.each(value_at(body, &["spec", "tls"]), |f, tls| {
+        self.visit_each(value_at(body, &["spec", "tls"]), |f, tls| {
             f.add_named("", "Secret", text_at(tls, &["secretName"]));
         });
-        self.each(value_at(body, &["spec", "rules"]), |f, rule| {
-            f.each(value_at(rule, &["http", "paths"]), |f, path| {
+        self.visit_each(value_at(body, &["spec", "rules"]), |f, rule| {
+            f.visit_each(value_at(rule, &["http", "paths"]), |f, path| {
                 f.add_named("", "Service", text_at(path, &["backend", "service", "name"]));
             });
         });
     }
 
     /// Collects the references of a route to the receivers of its requests, or of copies of them.
-    fn route(&mut self, body: &Value) {
-        self.each(value_at(body, &["spec", "rules"]), |f, rule| {
-            f.each(rule.get("backendRefs"), Self::backend);
-            f.each(rule.get("filters"), |f, filter| {
-                f.backend(value_at(filter, &["requestMirror", "backendRef"]).unwrap_or(&Value::Null));
+    fn add_route(&mut self, body: &Value) {
+        self.visit_each(value_at(body, &["spec", "rules"]), |f, rule| {
+            f.visit_each(rule.get("backendRefs"), Self::add_backend);
+            f.visit_each(rule.get("filters"), |f, filter| {
+                f.add_backend(value_at(filter, &["requestMirror", "backendRef"]).unwrap_or(&Value::Null));
             });
         });
     }
 
-    fn backend(&mut self, backend: &Value) {
+    fn add_backend(&mut self, backend: &Value) {
         let text = |key, default| match text_at(backend, &[key]) {
             "" => default,
             text => text,
@@ -272,7 +288,7 @@ impl<'a> FoundReferences<'a> {
 
     /// Adds an object of the same namespace by its apiVersion, kind and name. The given group and
     /// kind count where the reference has none.
-    fn target(&mut self, target: Option<&Value>, group: &str, kind: &str) {
+    fn add_target(&mut self, target: Option<&Value>, group: &str, kind: &str) {
         let Some(target) = target else { return };
         let group = match text_at(target, &["apiVersion"]) {
             "" => group,
@@ -282,34 +298,34 @@ impl<'a> FoundReferences<'a> {
         self.add_named(group, if own.is_empty() { kind } else { own }, text_at(target, &["name"]));
     }
 
-    fn binding(&mut self, body: &Value) {
+    fn add_binding(&mut self, body: &Value) {
         let role = body.get("roleRef").unwrap_or(&Value::Null);
         let group = "rbac.authorization.k8s.io";
         match text_at(role, &["kind"]) {
-            "ClusterRole" => self.global(group, "ClusterRole", text_at(role, &["name"])),
+            "ClusterRole" => self.add_cluster_scoped(group, "ClusterRole", text_at(role, &["name"])),
             kind => self.add_named(group, kind, text_at(role, &["name"])),
         }
-        self.each(body.get("subjects"), |f, subject| {
+        self.visit_each(body.get("subjects"), |f, subject| {
             if text_at(subject, &["kind"]) == "ServiceAccount" {
                 f.add("", "ServiceAccount", text_at(subject, &["namespace"]), text_at(subject, &["name"]));
             }
         });
     }
 
-    fn service(&mut self, reference: Option<&Value>) {
+    fn add_service(&mut self, reference: Option<&Value>) {
         if let Some(service) = reference {
             self.add("", "Service", text_at(service, &["namespace"]), text_at(service, &["name"]));
         }
     }
 
-    fn annotated(&mut self, body: &Value) {
-        let parts = DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(|key| named_in(body, key));
+    fn add_annotated(&mut self, body: &Value) {
+        let parts = DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(|key| annotated_names(body, key));
         for dependency in parts.filter_map(DependencyText::parse) {
             match dependency {
                 DependencyText::Namespaced(group, namespace, kind, name) => {
                     self.add(group, kind, namespace, name);
                 }
-                DependencyText::Global(group, kind, name) => self.global(group, kind, name),
+                DependencyText::Global(group, kind, name) => self.add_cluster_scoped(group, kind, name),
                 DependencyText::Near(kind, name) => self.add_named(default_group(kind), kind, name),
             }
         }

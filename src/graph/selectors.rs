@@ -171,7 +171,7 @@ impl LabelSelection {
                 Self {
                     target: SelectorTarget::Pods,
                     namespaces: SelectorNamespaces::Own,
-                    requirements: equal_to(map),
+                    requirements: parse_match_labels(map),
                 }
             }
             ("policy", "PodDisruptionBudget") => Self::by(
@@ -265,7 +265,8 @@ impl LabelRequirement {
 
 /// Returns the requirements of a `LabelSelector`.
 fn requirements(selector: Option<&Value>) -> Box<[LabelRequirement]> {
-    let equal = selector.and_then(|selector| selector.get("matchLabels")).map(equal_to).unwrap_or_default();
+    let equal =
+        selector.and_then(|selector| selector.get("matchLabels")).map(parse_match_labels).unwrap_or_default();
     let expressions =
         selector.and_then(|selector| selector.get("matchExpressions")).and_then(Value::as_array);
     let expressions = expressions.into_iter().flatten().map(|expression| {
@@ -283,7 +284,7 @@ fn requirements(selector: Option<&Value>) -> Box<[LabelRequirement]> {
     equal.into_iter().chain(expressions).collect()
 }
 
-fn equal_to(map: &Value) -> Box<[LabelRequirement]> {
+fn parse_match_labels(map: &Value) -> Box<[LabelRequirement]> {
     let each = texts(Some(map)).into_iter();
     each.map(|(key, value)| LabelRequirement { key, test: RequirementTest::In([value].into()) }).collect()
 }

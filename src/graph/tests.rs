@@ -74,7 +74,7 @@ fn an_annotation_names_what_must_be_healthy_first() {
     let body = json!({"metadata": {"annotations": {
         "rhumb.dev/depends-on": "apps/namespaces/shop/Deployment/web, Job/migrate",
         "config.kubernetes.io/depends-on": "/Namespace/other"}}});
-    let found = depends_on(&id("", "ConfigMap", "shop", "late"), &body);
+    let found = annotated_dependencies(&id("", "ConfigMap", "shop", "late"), &body);
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(found, ["Namespace other", "Deployment shop/web", "Job shop/migrate"]);
 }

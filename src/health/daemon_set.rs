@@ -4,10 +4,10 @@ use super::Health;
 use super::view::{HealthView, in_progress};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
-    missing(view).map_or_else(Health::current, |missing| in_progress(&missing))
+    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress(&missing))
 }
 
-fn missing(view: &HealthView<'_>) -> Option<String> {
+fn missing_pods_text(view: &HealthView<'_>) -> Option<String> {
     if view.status("desiredNumberScheduled").is_none() {
         return Some("waiting for its nodes to be counted".to_owned());
     }

@@ -14,7 +14,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
         );
         return failed(&message);
     }
-    let Some(missing) = missing(view) else { return Health::current() };
+    let Some(missing) = missing_pods_text(view) else { return Health::current() };
     if view.has_spec_flag("paused") {
         return in_progress(&format!("{missing}; its rollout is paused"));
     }
@@ -24,7 +24,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     }
 }
 
-fn missing(view: &HealthView<'_>) -> Option<String> {
+fn missing_pods_text(view: &HealthView<'_>) -> Option<String> {
     let wanted = view.replicas();
     let (all, updated) = (view.count("replicas"), view.count("updatedReplicas"));
     let (available, ready) = (view.count("availableReplicas"), view.count("readyReplicas"));

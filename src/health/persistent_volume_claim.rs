@@ -11,13 +11,13 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Bound" => Health::current(),
         "Lost" => failed("Lost: the volume that it was bound to is gone"),
-        _ => in_progress(&pending(view)),
+        _ => in_progress(&pending_reason(view)),
     }
 }
 
 /// Returns why a claim is pending. Both annotations are set once a pod that uses the claim is
 /// scheduled; with immediate binding the provisioner's name comes alone.
-fn pending(view: &HealthView<'_>) -> String {
+fn pending_reason(view: &HealthView<'_>) -> String {
     let provisioner = view.annotation("volume.kubernetes.io/storage-provisioner");
     if !provisioner.is_empty() {
         return format!("Pending: waits for its volume from {provisioner}");

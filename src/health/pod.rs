@@ -22,10 +22,11 @@ const STUCK_REASONS: [&str; 8] = [
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Succeeded" => Health::current(),
-        "Failed" => failed(&why_failed(view)),
+        "Failed" => failed(&failure_reason(view)),
         "Unknown" => Health::new(HealthStatus::Unknown, "its node does not report"),
         "Running" if view.holds("Ready").is_some() => Health::current(),
-        phase => stuck(view).map_or_else(|| in_progress(&pending(view, phase)), |message| failed(&message)),
+        phase => stuck_reason(view)
+            .map_or_else(|| in_progress(&pending_reason(view, phase)), |message| failed(&message)),
     }
 }
 
@@ -33,7 +34,7 @@ fn containers<'a>(view: &HealthView<'a>) -> impl Iterator<Item = &'a Value> {
     view.status_list("initContainerStatuses").iter().chain(view.status_list("containerStatuses"))
 }
 
-fn stuck(view: &HealthView<'_>) -> Option<String> {
+fn stuck_reason(view: &HealthView<'_>) -> Option<String> {
     containers(view).find_map(|container| {
         let waiting = value_at(container, &["state", "waiting"])?;
         let reason = text_at(waiting, &["reason"]);
@@ -45,7 +46,7 @@ fn stuck(view: &HealthView<'_>) -> Option<String> {
     })
 }
 
-fn pending(view: &HealthView<'_>, phase: &str) -> String {
+fn pending_reason(view: &HealthView<'_>, phase: &str) -> String {
     if let Some(condition) = view.condition("PodScheduled").filter(|condition| condition.has_status("False"))
     {
         return format!("is not scheduled: {}", condition.message_or("no reason given"));
@@ -62,7 +63,7 @@ fn pending(view: &HealthView<'_>, phase: &str) -> String {
     waiting.unwrap_or_else(|| "has not started yet".to_owned())
 }
 
-fn why_failed(view: &HealthView<'_>) -> String {
+fn failure_reason(view: &HealthView<'_>) -> String {
     let (reason, message) = (view.status_text("reason"), view.status_text("message"));
     if !reason.is_empty() || !message.is_empty() {
         let colon = if reason.is_empty() || message.is_empty() { "" } else { ": " };

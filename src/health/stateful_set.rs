@@ -5,10 +5,10 @@ use super::view::{HealthView, in_progress, pending_termination_text};
 use crate::object::count_text;
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
-    missing(view).map_or_else(Health::current, |missing| in_progress(&missing))
+    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress(&missing))
 }
 
-fn missing(view: &HealthView<'_>) -> Option<String> {
+fn missing_pods_text(view: &HealthView<'_>) -> Option<String> {
     let wanted = view.replicas();
     let (all, ready, updated) =
         (view.count("replicas"), view.count("readyReplicas"), view.count("updatedReplicas"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Health, HealthStatus};
 use crate::object::{annotation_text, count_text, text_at, value_at, verb_to_be};
 
-/// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
+/// The maximum number of characters of a message: it ends up in one line of a terminal, of a log,
 /// of an Event.
 const MAX_HEALTH_MESSAGE_CHARS: usize = 400;
 
@@ -125,20 +125,20 @@ fn number(value: &Value) -> Option<i64> {
 
 /// Returns the health of an object that its controller works on.
 pub(super) fn in_progress(message: &str) -> Health {
-    because(HealthStatus::InProgress, message)
+    health_with_reason(HealthStatus::InProgress, message)
 }
 
 /// Returns the health of an object that its controller has given up.
 pub(super) fn failed(message: &str) -> Health {
-    because(HealthStatus::Failed, message)
+    health_with_reason(HealthStatus::Failed, message)
 }
 
 /// Returns the health of an object that is being deleted.
 pub(super) fn terminating(message: &str) -> Health {
-    because(HealthStatus::Terminating, message)
+    health_with_reason(HealthStatus::Terminating, message)
 }
 
-fn because(status: HealthStatus, message: &str) -> Health {
+fn health_with_reason(status: HealthStatus, message: &str) -> Health {
     match one_line(message).as_str() {
         "" => Health::new(status, "no reason given"),
         line => Health::new(status, line),

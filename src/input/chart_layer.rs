@@ -30,10 +30,10 @@ impl ChartLayer {
 
     /// Returns whether a folder holds files of the layer.
     pub(super) fn holds(&self, folder: &str) -> bool {
-        self.below(folder).next().is_some()
+        self.files_below(folder).next().is_some()
     }
 
-    fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
+    fn files_below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let files = self.files.range(start.clone()..);
         files.map_while(move |(path, _)| path.strip_prefix(&start))

@@ -120,7 +120,7 @@ impl ChartLock {
         }
         let mut charts = Vec::new();
         for item in items {
-            match locked(item) {
+            match read_locked_chart(item) {
                 Ok(chart) => charts.push(chart),
                 Err(message) => faults.push(fault(file, item.position, message)),
             }
@@ -148,7 +148,7 @@ impl ChartLock {
             let fields = fields.iter().filter_map(|(key, value)| Some((key, (*value)?)));
             for ((key, value), number) in fields.zip(0..) {
                 let start = if number == 0 { "- " } else { "  " };
-                let _ = writeln!(out, "{start}{key}: {}", quoted(value));
+                let _ = writeln!(out, "{start}{key}: {}", quote(value));
             }
         }
         out
@@ -216,7 +216,7 @@ impl std::fmt::Display for LockChange {
 }
 
 /// Returns a text as YAML reads it back, whatever it looks like.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-./:".contains(letter);
     let is_plain = text.starts_with(|letter: char| letter.is_ascii_lowercase())
         && text.chars().all(is_word)
@@ -230,7 +230,7 @@ fn is_same_repository(a: &str, b: &str) -> bool {
     a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
-fn locked(item: &PlacedValue) -> Result<LockedChart, String> {
+fn read_locked_chart(item: &PlacedValue) -> Result<LockedChart, String> {
     let needed = |key: &str| match text(item, key) {
         Some(text) if !text.is_empty() && text.len() <= MAX_FIELD_BYTES => Ok(text.to_owned()),
         _ => Err(format!("each chart needs {key}, which is a text")),

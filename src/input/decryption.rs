@@ -160,7 +160,7 @@ impl Decrypter {
     }
 
     fn identities_for(&self, at: &ManifestOrigin) -> Result<AgeIdentities, Box<Diagnostic>> {
-        self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))
+        self.identities().map_err(|why| Box::new(missing_key_diagnostic(at.clone(), &why)))
     }
 }
 
@@ -212,7 +212,7 @@ impl RenderDecrypter<'_> {
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
         let identities = self.identities.get_or_init(|| self.decrypter.identities());
-        let missing = |why: &String| Box::new(keyless(file, bytes, format, why));
+        let missing = |why: &String| Box::new(keyless_diagnostic(file, bytes, format, why));
         Ok(open(file, bytes, format, identities.as_ref().map_err(missing)?)?)
     }
 }
@@ -227,7 +227,7 @@ impl From<SopsError> for Box<Diagnostic> {
 ///
 /// Its text then has a key or the beginning of a value of such an object. Letters may also be
 /// spelled by their numbers.
-pub(super) fn may_be_closed(object: &[u8]) -> bool {
+pub(super) fn can_be_closed(object: &[u8]) -> bool {
     let marks = [RECIPIENTS_KEY, SOPS_KEY, SEALED_PREFIX, ENCRYPTED_PREFIX, "\\u"];
     std::str::from_utf8(object).is_ok_and(|text| marks.iter().any(|mark| text.contains(mark)))
 }
@@ -260,14 +260,16 @@ pub(crate) fn is_key_missing(found: &Diagnostic) -> bool {
 
 /// Returns what is wrong with a file where there are no identities. One that none could open says
 /// so: an identity is no remedy then.
-fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
+fn keyless_diagnostic(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
     match open(file, bytes, format, &AgeIdentities::default()) {
-        Ok(_) | Err(SopsError::NoKey { .. }) => no_key(ManifestOrigin::of_file(file.clone()), why),
+        Ok(_) | Err(SopsError::NoKey { .. }) => {
+            missing_key_diagnostic(ManifestOrigin::of_file(file.clone()), why)
+        }
         Err(error) => error.diagnostic(),
     }
 }
 
-fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {
+fn missing_key_diagnostic(at: ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("this file is encrypted by SOPS, and cannot be opened: {why}");
     let hint = "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE";
     Diagnostic::error(at, NO_KEY, message).hint(hint)
@@ -296,7 +298,7 @@ mod tests {
     #[test]
     fn an_object_without_any_mark_is_in_the_open() {
         let check = |object: &str, expected: bool| {
-            assert_eq!(may_be_closed(object.as_bytes()), expected, "{object}");
+            assert_eq!(can_be_closed(object.as_bytes()), expected, "{object}");
         };
         check(r#"{"kind":"ConfigMap","metadata":{"name":"web"},"data":{"a":"1\n"}}"#, false);
         check(r#"{"kind":"Secret","sops":{"mac":"x"}}"#, true);
@@ -304,7 +306,7 @@ mod tests {
         check(r#"{"kind":"Secret","data":{"a":"ENC[AES256_GCM,data:x]"}}"#, true);
         check(&format!(r#"{{"kind":"Secret","data":{{"a":"{SEALED_PREFIX}x]"}}}}"#), true);
         check(&format!(r#"{{"kind":"Secret","{RECIPIENTS_KEY}":[]}}"#), true);
-        assert!(!may_be_closed(b"\xff"));
+        assert!(!can_be_closed(b"\xff"));
     }
 
     #[test]

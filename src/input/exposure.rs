@@ -128,7 +128,7 @@ pub(super) fn hold_exposed_back(
         });
     }
     for sealed in partners.into_values() {
-        review.unread(sealed);
+        review.name_encrypted(sealed);
     }
     let mut fates = fates.into_iter();
     retain_items(&mut opened, |_| fates.next() != Some(ObjectExposure::HeldBack));
@@ -233,7 +233,7 @@ impl ExposureReview<'_> {
 
     /// Names what is encrypted of an object that is none in the open. If that is not its
     /// identity, the finding of the opened reading says why.
-    fn unread(&mut self, sealed: &ManifestItem) {
+    fn name_encrypted(&mut self, sealed: &ManifestItem) {
         let hides = is_identity_hidden(sealed);
         self.lines.push((sealed.origin.line, hides));
         self.is_identity_hidden |= hides;

@@ -29,7 +29,7 @@ pub(super) struct HolderMemory {
     idle: HashMap<Arc<str>, BlobId>,
     /// The Secrets that were looked for among the resources of kustomizations.
     missing: Vec<VariableHolder>,
-    /// By the folder of each root, its resources that hold one of them, or may.
+    /// The resources of each root, by its folder, that hold one of them, or may.
     resources: HashMap<Arc<str>, FileList>,
     /// The plain files that name no variables.
     pub(super) literal: LiteralFiles,

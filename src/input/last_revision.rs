@@ -94,7 +94,7 @@ impl<'a> RootChanges<'a> {
     }
 
     /// Returns whether a folder is one of the changed paths or holds one.
-    fn are_in(&self, folder: &str) -> bool {
+    fn has_change_in(&self, folder: &str) -> bool {
         let first_from = |start: &str| {
             let place = self.paths.partition_point(|path| path.as_str() < start);
             self.paths.get(place)
@@ -191,7 +191,7 @@ impl LastRevision {
             RememberedRoot::Failed(failed) => {
                 let FailedRoot { root, naming_folders } = &**failed;
                 let is_kept = attempt.can_keep(&root.outcome)
-                    && !naming_folders.iter().any(|folder| changes.are_in(folder));
+                    && !naming_folders.iter().any(|folder| changes.has_change_in(folder));
                 is_kept.then(|| KeptRoot {
                     folder,
                     root: root.clone(),
@@ -260,7 +260,7 @@ mod tests {
         let check = |paths: &[&str], folder: &str, expected: bool| {
             let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
             let changes = RootChanges { paths: &paths, touched: None };
-            assert_eq!(changes.are_in(folder), expected, "{folder}");
+            assert_eq!(changes.has_change_in(folder), expected, "{folder}");
         };
         let paths = ["a-b/c", "a.yaml", "a/b", "ab", "c"];
         for folder in ["", "a", "a-b", "a-b/c", "a/b", "ab", "c"] {

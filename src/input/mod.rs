@@ -26,7 +26,7 @@ mod inflation;
 mod key;
 pub(crate) mod kustomize;
 mod last_revision;
-mod memory_place;
+mod memory_folder;
 #[cfg(test)]
 mod memory_supply;
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod release_render;
 mod render_cipher;
 mod render_host;
 mod render_pass;
-mod render_place;
+mod render_workspace;
 mod rendered_names;
 mod root_closure;
 mod root_job;

@@ -106,7 +106,7 @@ pub(super) fn name_generator(object: &mut Value, root: &str, kustomization: &str
     if let Some(origin_annotations) =
         origin_annotations.and_then(|annotations| annotations.get_mut(ORIGIN_ANNOTATION))
     {
-        let file = super::paths::seen_from(root, kustomization);
+        let file = super::paths::relative_to(root, kustomization);
         *origin_annotations = format!(
             "configuredIn: {file}\nconfiguredBy:\n  apiVersion: builtin\n  kind: HelmChartInflationGenerator\n"
         )
@@ -168,13 +168,13 @@ pub(super) fn with_origins(bytes: &[u8]) -> Option<Vec<u8>> {
     let file = read_first_document(&Arc::from(""), bytes);
     let [root] = file.documents.as_slice() else { return None };
     let (expected, candidates) = match build_metadata_entries(root).collect::<Vec<_>>().as_slice() {
-        [] => (expected(root, BUILD_METADATA_FIELD, &[]), insert_first_field(text, root)?),
+        [] => (expected_value(root, BUILD_METADATA_FIELD, &[]), insert_first_field(text, root)?),
         [entry] => {
             let items = entry.value.items();
             if items.iter().any(|item| item.text() == Some(ORIGIN_ANNOTATIONS_WORD)) {
                 return None;
             }
-            (expected(root, &entry.key, items), before_the_first_item(text, &entry.value)?)
+            (expected_value(root, &entry.key, items), before_the_first_item(text, &entry.value)?)
         }
         _ => return None,
     };
@@ -186,7 +186,7 @@ pub(super) fn with_origins(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the value of a kustomization that also asks for origins.
-fn expected(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
+fn expected_value(root: &PlacedValue, key: &str, items: &[PlacedValue]) -> Value {
     let mut value = root.to_value();
     if let Some(entries) = value.as_object_mut() {
         let requested = items.iter().map(PlacedValue::to_value);
@@ -208,8 +208,8 @@ fn insert_first_field(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
     if text.ends_with('\n') {
         candidates.push(format!("{text}{indent}{line}"));
     }
-    candidates.push(inserted(text, at, &format!("{line}{indent}")));
-    candidates.push(inserted(
+    candidates.push(insert_text(text, at, &format!("{line}{indent}")));
+    candidates.push(insert_text(
         text,
         at,
         &format!("\"{BUILD_METADATA_FIELD}\": [\"{ORIGIN_ANNOTATIONS_WORD}\"], "),
@@ -222,18 +222,18 @@ fn insert_first_field(text: &str, root: &PlacedValue) -> Option<Vec<String>> {
 fn before_the_first_item(text: &str, list: &PlacedValue) -> Option<Vec<String>> {
     if list.node == PlacedNode::List(Vec::new()) {
         let at = offset(text, list.position)? + 1;
-        return Some(vec![inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\""))]);
+        return Some(vec![insert_text(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\""))]);
     }
     let at = offset(text, list.items().first()?.position)?;
     let before = text.get(..at)?;
     let line = before.rfind('\n').map_or(before, |end| before.get(end + 1..).unwrap_or_default());
     Some(vec![
-        inserted(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\", ")),
-        inserted(text, at, &format!("{ORIGIN_ANNOTATIONS_WORD}\n{line}")),
+        insert_text(text, at, &format!("\"{ORIGIN_ANNOTATIONS_WORD}\", ")),
+        insert_text(text, at, &format!("{ORIGIN_ANNOTATIONS_WORD}\n{line}")),
     ])
 }
 
-fn inserted(text: &str, at: usize, addition: &str) -> String {
+fn insert_text(text: &str, at: usize, addition: &str) -> String {
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
     [before, addition, after].concat()
 }

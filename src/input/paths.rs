@@ -36,7 +36,7 @@ pub(super) fn holds(folder: &str, other: &str) -> bool {
 }
 
 /// Returns a path of a tree as it is seen from a folder in it; `.` for the folder itself.
-pub(super) fn seen_from(folder: &str, path: &str) -> String {
+pub(super) fn relative_to(folder: &str, path: &str) -> String {
     let parts =
         |text: &str| text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let (from, to) = (parts(folder), parts(path));
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_seen_from_a_folder() {
+    fn a_path_is_relative_to_a_folder() {
         for (folder, path, expected) in [
             ("", "base/web.yaml", "base/web.yaml"),
             ("overlays/prod", "overlays/prod/patch.yaml", "patch.yaml"),
@@ -60,7 +60,7 @@ mod tests {
             ("overlays/prod", "overlays/prod", "."),
             ("", "", "."),
         ] {
-            assert_eq!(seen_from(folder, path), expected, "{path} from {folder}");
+            assert_eq!(relative_to(folder, path), expected, "{path} from {folder}");
         }
     }
 

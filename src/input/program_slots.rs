@@ -36,7 +36,7 @@ pub(super) struct ProgramSlots {
 #[derive(Debug)]
 struct SlotState {
     running: BTreeMap<SlotClient, usize>,
-    /// In the order in which they came.
+    /// The clients that wait, in the order in which they came.
     waiting: Vec<(u64, SlotClient)>,
     next_ticket: u64,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing, may_be_closed};
+use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing, can_be_closed};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::{RECIPIENTS_KEY, SEALED_PREFIX};
 use super::sops::is_encrypted_value;
@@ -59,7 +59,7 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
         reading
     };
     // Nearly all are in the open, and need not be parsed twice.
-    if !may_be_closed(bytes) {
+    if !can_be_closed(bytes) {
         return read(bytes);
     }
     let at = file.origin_of(ManifestOrigin::of_file(Arc::clone(&file.path)));

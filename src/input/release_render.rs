@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use super::helm::{
-    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, PackError, SchemaUse,
-    UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
+    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, MAX_RELEASE_NAME_CHARS,
+    PackError, SchemaUse, UnnamedNamespace, ValuesSource, pack_fetched, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
 use super::render_host::RenderHost;
-use super::render_place::RenderPlace;
+use super::render_workspace::RenderWorkspace;
 use super::root_render::{RenderError, RenderOutput, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
 use crate::object::ManifestOrigin;
 use crate::source::{ClusterFacts, KnownClusterFacts};
-
-/// The longest name of a release: helm takes no longer one.
-const MAX_RELEASE_NAME_CHARS: usize = 53;
 
 /// The version of Kubernetes that charts are given where no cluster is asked and none is
 /// configured.
@@ -146,26 +143,26 @@ pub(super) fn write_chart<T: FileTree>(
     chart: &ChartClosure,
     files: &T,
     opened: &OpenedInputs,
-) -> Result<RenderPlace, RenderError> {
+) -> Result<RenderWorkspace, RenderError> {
     let mut tree = RenderTree::plain(&chart.closure);
     pack_fetched(chart, &mut tree.files, files).map_err(|error| match error {
         PackError::Source(error) => RenderError::Source(error),
         PackError::Io(error) => RenderError::Tree { program: "helm", error },
     })?;
-    RenderPlace::write(host, "helm", &tree, files, opened)
+    RenderWorkspace::write(host, "helm", &tree, files, opened)
 }
 
 /// Returns a run of helm in a place.
 pub(super) fn chart_host<'a>(
-    render_place: &'a RenderPlace,
+    render_workspace: &'a RenderWorkspace,
     host: &'a RenderHost,
     helm: &'a InstalledProgram,
 ) -> ChartRenderHost<'a> {
     ChartRenderHost {
         sandbox: host.sandbox(),
-        policy: &render_place.policy,
+        policy: &render_workspace.policy,
         program: &helm.path,
-        tree: &render_place.tree,
+        tree: &render_workspace.tree,
     }
 }
 
@@ -201,8 +198,9 @@ pub(super) async fn render_helm_release<T: FileTree>(
     opened: &OpenedInputs,
 ) -> Result<RenderOutput, RenderError> {
     let TracedChart { chart, options } = chart;
-    let render_place = write_chart(host, chart, files, opened)?;
-    let mut rendered = render_chart(chart_host(&render_place, host, program), chart, options, files).await?;
+    let render_workspace = write_chart(host, chart, files, opened)?;
+    let mut rendered =
+        render_chart(chart_host(&render_workspace, host, program), chart, options, files).await?;
     for object in &rendered.objects {
         let at = object.origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));

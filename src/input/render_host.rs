@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use super::memory_place::{self, MemoryPlace};
+use super::memory_folder::{self, MemoryFolder};
 use super::program_slots::MAX_CONCURRENT_RENDERS;
 use super::sandbox::{
-    InstalledProgram, NetworkReach, ProgramError, ProgramFinder, ProgramPlace, RenderProgram, Sandbox,
+    InstalledProgram, NetworkReach, ProgramError, ProgramFinder, ProgramLookup, RenderProgram, Sandbox,
     SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
@@ -54,22 +54,22 @@ impl RenderHost {
     /// # Errors
     /// Fails where there is none, or where it cannot be used.
     pub(crate) async fn find(&self, program: RenderProgram) -> Result<InstalledProgram, ProgramError> {
-        self.finder.find(program, self.program_place(program), self.mode).await
+        self.finder.find(program, self.program_lookup(program), self.mode).await
     }
 
     /// Returns a program that was found before, as long as its file is the same.
     pub(crate) fn find_known(&self, program: RenderProgram) -> Option<InstalledProgram> {
-        self.finder.find_known(program, self.program_place(program))
+        self.finder.find_known(program, self.program_lookup(program))
     }
 
-    fn program_place(&self, program: RenderProgram) -> ProgramPlace<'_> {
+    fn program_lookup(&self, program: RenderProgram) -> ProgramLookup<'_> {
         let configured = match program {
             RenderProgram::Kustomize => &self.programs.kustomize,
             RenderProgram::Helm => &self.programs.helm,
         };
         match configured {
-            Some(file) => ProgramPlace::File(file),
-            None => ProgramPlace::Search(&self.search),
+            Some(file) => ProgramLookup::File(file),
+            None => ProgramLookup::Search(&self.search),
         }
     }
 
@@ -86,7 +86,7 @@ impl RenderHost {
     /// Returns the folders below which files in the open may be written, as far as they are in
     /// memory.
     pub(super) fn memory_folders(&self) -> Vec<PathBuf> {
-        memory_place::candidates(&self.folder)
+        memory_folder::candidates(&self.folder)
     }
 
     /// Returns why no file can be opened in memory for a render, and what to do; none where one can.
@@ -96,7 +96,7 @@ impl RenderHost {
 
     /// Removes what a process that was killed left in memory.
     pub(crate) fn remove_leftovers(&self) {
-        memory_place::remove_leftovers(&self.memory_folders());
+        memory_folder::remove_leftovers(&self.memory_folders());
     }
 
     /// Returns the sandbox of a render of the tree in one folder that may write another.
@@ -123,7 +123,7 @@ impl RenderHost {
 }
 
 fn memory_obstacle(folders: &[PathBuf]) -> Option<String> {
-    let why = MemoryPlace::obstacle(folders)?;
+    let why = MemoryFolder::obstacle(folders)?;
     Some(format!("encrypted files cannot be opened for a render, as {why}: {NO_MEMORY_HINT}"))
 }
 

@@ -16,7 +16,7 @@ const MANIFEST_ENDS: [&str; 3] = [".yaml", ".yml", ".json"];
 /// and no plain file has. So it has no separator, and not the end of a manifest.
 #[derive(Debug, Default)]
 pub(super) struct RenderedNames {
-    /// How often each full name was there.
+    /// The number of times that each full name was there.
     counts: HashMap<String, usize>,
     given: HashSet<String>,
 }

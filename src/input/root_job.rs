@@ -237,7 +237,7 @@ impl<'a> SeenPaths<'a> {
         if let Some(seen) = self.known.get(path) {
             return seen.clone();
         }
-        let seen = paths::seen_from(self.start, path);
+        let seen = paths::relative_to(self.start, path);
         let seen = self.texts().share(&seen);
         self.known.insert(path.clone(), seen.clone());
         seen
@@ -252,13 +252,13 @@ impl<'a> SeenPaths<'a> {
 }
 
 /// Returns a place of the revision as it is seen from the source's folder.
-fn seen_from(start: &str, origin: &ManifestOrigin) -> ManifestOrigin {
-    ManifestOrigin { file: paths::seen_from(start, &origin.file).into(), ..origin.clone() }
+fn relative_origin(start: &str, origin: &ManifestOrigin) -> ManifestOrigin {
+    ManifestOrigin { file: paths::relative_to(start, &origin.file).into(), ..origin.clone() }
 }
 
 /// Returns a finding as it is seen from the source's folder.
 fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
-    Diagnostic { origin: seen_from(start, &found.origin), ..found }
+    Diagnostic { origin: relative_origin(start, &found.origin), ..found }
 }
 
 #[cfg(test)]

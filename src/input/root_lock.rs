@@ -63,7 +63,7 @@ pub(crate) fn find_locks(
         let closure = renderer.find_closure(&root, &start, &files, &mut parsed, policy)?;
         let seen = |found: &Diagnostic| {
             let mut found = found.clone();
-            let file = place(folder, &paths::seen_from(&start, &found.origin.file));
+            let file = place(folder, &paths::relative_to(&start, &found.origin.file));
             found.origin.file = file.to_string_lossy().into();
             found
         };
@@ -76,7 +76,7 @@ pub(crate) fn find_locks(
         }
         let known = read_lock(&files, &root.folder)?;
         let needed = ChartLock::of(closure.charts.used.into_iter().collect());
-        let below = place(folder, &paths::seen_from(&start, &root.folder));
+        let below = place(folder, &paths::relative_to(&start, &root.folder));
         locks.roots.extend(compare_lock(below.join(LOCK_FILE), known.as_deref(), needed));
     }
     Ok(locks)

@@ -13,8 +13,8 @@ use crate::object::{NameWords, PossibleNames};
 use crate::source::{SourceError, TreeEntry};
 
 /// The most that is looked at in the folders of a root.
-const MAX_NAMED_FILES: usize = 20_000;
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_SEARCHED_FILES: usize = 20_000;
+const MAX_SEARCHED_BYTES: u64 = 16 << 20;
 
 /// The beginning of a variable.
 const VARIABLE_START: &str = "${";
@@ -98,7 +98,7 @@ impl<T: FileTree> WordReader<'_, T> {
         size: u64,
     ) -> Result<Option<()>, SourceError> {
         self.bytes += size;
-        if self.bytes > MAX_BYTES {
+        if self.bytes > MAX_SEARCHED_BYTES {
             return Ok(None);
         }
         let bytes = self.files.read(blob)?;
@@ -112,7 +112,7 @@ impl<T: FileTree> WordReader<'_, T> {
 
     fn add_path(&mut self, path: &str) -> Option<()> {
         self.count += 1;
-        if self.count > MAX_NAMED_FILES { None } else { self.add_text(path.as_bytes()) }
+        if self.count > MAX_SEARCHED_FILES { None } else { self.add_text(path.as_bytes()) }
     }
 
     fn add_text(&mut self, text: &[u8]) -> Option<()> {

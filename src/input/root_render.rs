@@ -16,10 +16,10 @@ use super::kustomize::{
 };
 use super::opened_inputs::{ExtractedValues, OpenedInputs};
 use super::origin::{ObjectOrigin, strip_origin, strip_transformations};
-use super::paths::{folder_of, seen_from};
+use super::paths::{folder_of, relative_to};
 use super::printed_root::{PrintedRoot, print_expected, print_with_origins};
 use super::render_host::RenderHost;
-use super::render_place::RenderPlace;
+use super::render_workspace::RenderWorkspace;
 use super::rendered_names::RenderedNames;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
 use super::stderr_texts::stderr_texts;
@@ -30,7 +30,7 @@ use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::{DUPLICATE_KEY, HOOK_NOT_RUN, SourceError};
 
 /// Go collects garbage only near this many bytes: few renders need as much.
-const GO_MEMORY_BYTES: u64 = 192 << 20;
+const KUSTOMIZE_GO_MEMORY_BYTES: u64 = 192 << 20;
 
 /// Objects that one root may have: as many as one file may hold.
 const MAX_RENDERED_OBJECTS: usize = 20_000;
@@ -168,7 +168,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     let named = paths.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = finder.with_charts(named);
     let chart_folders: Vec<String> =
-        paths.keys().map(|path| seen_from(&closure.root, folder_of(path))).collect();
+        paths.keys().map(|path| relative_to(&closure.root, folder_of(path))).collect();
     let (mut objects, mut origins) = (BuiltObjects::default(), origins.into_iter());
     for PrintedDocument { mut body, findings } in documents {
         let annotated = match tracking {
@@ -286,23 +286,23 @@ pub(super) async fn build<T: FileTree>(
     files: &T,
     opened: &OpenedInputs,
 ) -> Result<Zeroizing<Vec<u8>>, RenderError> {
-    let render_place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
-    let command = ProgramCommand::new(&program.path, render_place.tree.join(&*tree.root))
+    let render_workspace = RenderWorkspace::write(host, "kustomize", tree, files, opened)?;
+    let command = ProgramCommand::new(&program.path, render_workspace.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
-        .go_runtime(GO_MEMORY_BYTES, 1);
-    let run = match host.sandbox().run(&render_place.policy, &command).await {
+        .go_runtime(KUSTOMIZE_GO_MEMORY_BYTES, 1);
+    let run = match host.sandbox().run(&render_workspace.policy, &command).await {
         Ok(run) => run,
-        Err(error) => return Err(with_open_words(error, render_place.folder(), tree, files)?.into()),
+        Err(error) => return Err(with_open_words(error, render_workspace.folder(), tree, files)?.into()),
     };
     if run.is_success() {
         return Ok(Zeroizing::new(run.output));
     }
     // Of a program that has no memory left the last words are where it stopped.
-    if run.denied_by() == Some(SandboxPart::Memory) {
+    if run.denied_part() == Some(SandboxPart::Memory) {
         let (program, stderr) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, stderr }.into());
     }
-    Err(match open_words(&run.stderr, render_place.folder(), tree, files)? {
+    Err(match open_words(&run.stderr, render_workspace.folder(), tree, files)? {
         Some(stderr) => RenderError::Failed { program: "kustomize", stderr },
         None => RenderError::MessageWithheld { program: "kustomize" },
     })

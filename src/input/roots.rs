@@ -6,13 +6,10 @@ use crate::config::RenderMode;
 use crate::object::Diagnostic;
 use crate::source::{Snapshot, SourceError};
 
-use super::helm;
+use super::helm::{self, CHART_FILE};
 use super::kustomize::{FILE_NAMES, KustomizationKind, ParsedFiles};
 use super::paths;
 use super::tree::{self, FileTree};
-
-/// The name of the file that makes a folder a chart.
-const CHART_FILE: &str = "Chart.yaml";
 
 /// The program that a root is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,9 +69,9 @@ pub(crate) fn find_roots(
 ) -> Result<RootListing, SourceError> {
     match mode {
         RenderMode::None => Ok(RootListing { roots: Vec::new(), plain: snapshot }),
-        RenderMode::Kustomize => Ok(single(start, snapshot, RootForm::Kustomize)),
-        RenderMode::Helm => Ok(single(start, snapshot, RootForm::Helm)),
-        RenderMode::Auto => automatic(start, snapshot, files, parsed, is_known_root),
+        RenderMode::Kustomize => Ok(single_root(start, snapshot, RootForm::Kustomize)),
+        RenderMode::Helm => Ok(single_root(start, snapshot, RootForm::Helm)),
+        RenderMode::Auto => find_automatic_roots(start, snapshot, files, parsed, is_known_root),
     }
 }
 
@@ -110,13 +107,13 @@ fn form_of(refused: &Diagnostic) -> Option<RootForm> {
 }
 
 /// Takes a whole folder as one root. Its render finds out if it is none.
-fn single(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
+fn single_root(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
     snapshot.files.clear();
     snapshot.refused.clear();
     RootListing { roots: vec![RenderRoot { folder: start.into(), form }], plain: snapshot }
 }
 
-fn automatic(
+fn find_automatic_roots(
     start: &str,
     snapshot: Snapshot,
     files: &impl FileTree,
@@ -167,7 +164,7 @@ mod tests {
     use crate::input::MemoryTree;
     use crate::object::Revision;
 
-    fn refused(file: &str, code: &'static str) -> Diagnostic {
+    fn refused_root(file: &str, code: &'static str) -> Diagnostic {
         Diagnostic::file_error(file, code, "refused")
     }
 
@@ -187,11 +184,11 @@ mod tests {
             .file("clusters/broken/Kustomization", "a: [");
         let refusals = || {
             vec![
-                refused("apps/web/kustomization.yaml", "kustomization"),
-                refused("chart/Chart.yaml", "helm-chart"),
-                refused("link.yaml", "symlink"),
-                refused("parts/kustomization.yml", "kustomization"),
-                refused("broken/Kustomization", "kustomization"),
+                refused_root("apps/web/kustomization.yaml", "kustomization"),
+                refused_root("chart/Chart.yaml", "helm-chart"),
+                refused_root("link.yaml", "symlink"),
+                refused_root("parts/kustomization.yml", "kustomization"),
+                refused_root("broken/Kustomization", "kustomization"),
             ]
         };
         let find = |mode| {
@@ -207,7 +204,7 @@ mod tests {
                 ("clusters/chart", RootForm::Helm),
             ]
         );
-        assert_eq!(listing.plain.refused, [refused("link.yaml", "symlink")]);
+        assert_eq!(listing.plain.refused, [refused_root("link.yaml", "symlink")]);
         let listing = find(RenderMode::None);
         assert_eq!((folders(&listing), &listing.plain.refused), (Vec::new(), &refusals()));
     }
@@ -216,7 +213,7 @@ mod tests {
     fn a_source_that_is_one_root_has_nothing_else() {
         let tree = MemoryTree::new().file("kustomization.yml", "").file("chart/Chart.yaml", "");
         let find = |mode, start| {
-            let refused = vec![refused("a/kustomization.yaml", "kustomization")];
+            let refused = vec![refused_root("a/kustomization.yaml", "kustomization")];
             find_roots(mode, start, snapshot(refused), &tree, &mut ParsedFiles::default(), |_| false).unwrap()
         };
         let listing = find(RenderMode::Kustomize, "");

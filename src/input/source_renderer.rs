@@ -284,7 +284,7 @@ impl SourceRenderer {
         let roots = remembered_roots(folders, &done, &kept);
         index.retain(|root| roots.contains_key(root));
         stops.retain(|folder, _| roots.get(folder).is_some_and(RememberedRoot::has_stopped));
-        let tree = tree.unread();
+        let tree = tree.fresh_copy();
         *last = Some(LastRevision { tree, index, roots, variables: digest, holders, releases, charts });
         let kept = kept.into_iter().map(|kept| kept.root).collect();
         plain.extend(done);
@@ -392,7 +392,7 @@ impl SourceRenderer {
         if let Some(known) = self.host.find_known(program) {
             return Ok(Ok(known));
         }
-        own_thread::wait_for(async || self.host.find(program).await).map_err(|error| no_worker(&error))
+        own_thread::wait_for(async || self.host.find(program).await).map_err(|error| worker_error(&error))
     }
 
     /// Runs jobs, and frees what each has read at its end: a first commit brings every root at once.
@@ -406,7 +406,7 @@ impl SourceRenderer {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
         let work = || {
-            let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
+            let runtime = own_thread::worker_runtime().map_err(|error| worker_error(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
                 let closure = job.closure.clone();
@@ -451,7 +451,7 @@ fn add_possible_names<T: FileTree>(
     Ok(())
 }
 
-fn no_worker(error: &io::Error) -> SourceError {
+fn worker_error(error: &io::Error) -> SourceError {
     SourceError::Worker { shown_location: "renders".to_owned(), detail: error.to_string() }
 }
 

@@ -129,7 +129,13 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         self.findings.add(ManifestFinding::error(mark, code, message));
     }
 
-    fn hinted(&mut self, path: &[&str], code: &'static str, message: impl Into<String>, hint: &str) {
+    fn add_error_with_hint(
+        &mut self,
+        path: &[&str],
+        code: &'static str,
+        message: impl Into<String>,
+        hint: &str,
+    ) {
         let mark = self.position(path);
         self.findings.add(ManifestFinding::error(mark, code, message).hint(hint));
     }
@@ -177,7 +183,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 "this {} is encrypted by SOPS: applied as it is, it would carry ciphertext",
                 gvk.kind
             );
-            self.hinted(
+            self.add_error_with_hint(
                 &["sops"],
                 "sops",
                 message,
@@ -186,7 +192,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
         if kustomization {
             self.identified = false;
-            self.hinted(
+            self.add_error_with_hint(
                 &["kind"],
                 "kustomization",
                 "a kustomization is input for kustomize, no object of a cluster",
@@ -204,7 +210,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 self.types();
                 self.typed &= self.check_labels(&["metadata"]);
             }
-            None | Some(Value::Null) => self.nameless(),
+            None | Some(Value::Null) => self.refuse_missing_name(),
             Some(_) => {
                 self.identified = false;
                 self.typed = false;
@@ -221,7 +227,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 self.identified = false;
                 self.report_wrong_type("name", value, FieldType::Text);
             }
-            None | Some(Value::Null | Value::String(_)) => self.nameless(),
+            None | Some(Value::Null | Value::String(_)) => self.refuse_missing_name(),
         }
     }
 
@@ -240,7 +246,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             self.findings.add(ManifestFinding::warning(mark, "service-name", message));
         }
         if self.has_generated_name() {
-            self.hinted(
+            self.add_error_with_hint(
                 &["metadata", "generateName"],
                 "generate-name",
                 "generateName asks the server to make up a name, and this object has one",
@@ -249,10 +255,10 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    fn nameless(&mut self) {
+    fn refuse_missing_name(&mut self) {
         self.identified = false;
         if self.has_generated_name() {
-            return self.hinted(
+            return self.add_error_with_hint(
                 &["metadata", "generateName"],
                 "generate-name",
                 "generateName makes a new object at every apply: nothing could be compared with the repository",
@@ -265,7 +271,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             "every object has a name: write `name:` below `metadata:`"
         };
         let path: &[&str] = if self.get(&["metadata"]).is_some() { &["metadata"] } else { &[] };
-        self.hinted(path, "no-name", "metadata.name is missing", hint);
+        self.add_error_with_hint(path, "no-name", "metadata.name is missing", hint);
     }
 
     fn has_generated_name(&self) -> bool {
@@ -274,9 +280,9 @@ impl<'s> ObjectCheck<'_, 's, '_> {
 
     /// Reports a name that the API does not take, with what was probably meant.
     fn report_invalid_name(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
-        let near = || names::nearest(name).map(|near| format!("a name that fits: {near}"));
+        let near = || names::nearest_valid_name(name).map(|near| format!("a name that fits: {near}"));
         match find_template_sign(name).map(str::to_owned).or_else(near) {
-            Some(hint) => self.hinted(path, code, message, &hint),
+            Some(hint) => self.add_error_with_hint(path, code, message, &hint),
             None => self.error(path, code, message),
         }
     }
@@ -316,7 +322,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     let path = [metadata, &["labels", key]].concat();
                     let message = format!("label \"{key}\": {fault}");
                     match value.as_str().and_then(find_template_sign) {
-                        Some(hint) => self.hinted(&path, "bad-label", message, hint),
+                        Some(hint) => self.add_error_with_hint(&path, "bad-label", message, hint),
                         None => self.error(&path, "bad-label", message),
                     }
                 }
@@ -356,7 +362,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let path = &["metadata", field];
         let message = format!("metadata.{field} must be {}", wanted.name());
         if matches!(wanted, FieldType::Text) && (value.is_number() || value.is_boolean()) {
-            self.hinted(path, "wrong-type", message, "put it in quotes");
+            self.add_error_with_hint(path, "wrong-type", message, "put it in quotes");
         } else {
             self.error(path, "wrong-type", message);
         }

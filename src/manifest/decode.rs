@@ -23,7 +23,7 @@ use crate::object::{DiagnosticCode, Gvk, ManifestOrigin, text_at};
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
     let text = match text::decode_text(bytes, super::MAX_MANIFEST_BYTES as usize) {
         Ok(text) => text,
-        Err(length) => return unread(file, length),
+        Err(length) => return too_large_file(file, length),
     };
     let mut decoder = FileDecoder {
         file,
@@ -49,7 +49,7 @@ pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
 }
 
 /// Returns the diagnostic of a file whose text is too large.
-fn unread(file: &Arc<str>, length: usize) -> ManifestFile {
+fn too_large_file(file: &Arc<str>, length: usize) -> ManifestFile {
     let diagnostics = vec![super::too_large(file, length as u64)];
     ManifestFile { items: Vec::new(), diagnostics, understood: false, before_error: 0 }
 }
@@ -135,7 +135,7 @@ impl FileDecoder<'_> {
                 }
                 DocumentPart::Yaml(chunk, _) if split::is_empty(chunk) => {}
                 DocumentPart::Yaml(chunk, line) => self.yaml(chunk, line),
-                DocumentPart::Fault(fault) => self.unreadable(fault, FaultScope::File),
+                DocumentPart::Fault(fault) => self.refuse_document(fault, FaultScope::File),
             }
         }
     }
@@ -155,29 +155,29 @@ impl FileDecoder<'_> {
             Ok((mut tree, follows)) => {
                 self.tree(&mut tree, FaultScope::Document(&text));
                 if let Some(mark) = follows {
-                    self.unread(mark);
+                    self.warn_of_unread_text(mark);
                 }
             }
-            Err(fault) => self.unreadable(fault, FaultScope::Document(&text)),
+            Err(fault) => self.refuse_document(fault, FaultScope::Document(&text)),
         }
     }
 
     fn tree(&mut self, tree: &mut DocumentTree<'_>, within: FaultScope<'_>) {
-        match tree.added_to(self.size) {
+        match tree.total_size(self.size) {
             Ok(size) => self.size = size,
             Err(fault) => {
                 self.full = true;
-                return self.unreadable(fault, within);
+                return self.refuse_document(fault, within);
             }
         }
         match resolve::resolve(tree, &mut self.expanded, &mut self.findings) {
             Ok(resolved) => self.document(tree, resolved),
-            Err(fault) => self.unreadable(fault, within),
+            Err(fault) => self.refuse_document(fault, within),
         }
     }
 
     /// Warns of text that Kubernetes leaves unread.
-    fn unread(&mut self, mark: TextMark) {
+    fn warn_of_unread_text(&mut self, mark: TextMark) {
         let message = "Kubernetes stops reading before this: the document ended, and no `---` begins another";
         self.understood = false;
         self.findings.add(
@@ -187,7 +187,7 @@ impl FileDecoder<'_> {
     }
 
     /// Refuses a document that cannot be read at all.
-    fn unreadable(&mut self, fault: DocumentFault, within: FaultScope<'_>) {
+    fn refuse_document(&mut self, fault: DocumentFault, within: FaultScope<'_>) {
         let traits = match within {
             FaultScope::File => *self.traits.get_or_init(|| TextTraits::of(self.text)),
             FaultScope::Document(text) => TextTraits::of(text),
@@ -317,7 +317,7 @@ impl FileDecoder<'_> {
             self.keep_secret();
         }
         if kind.is_empty() || api_version.is_empty() {
-            return self.no_kind(tree, &body, node);
+            return self.refuse_missing_kind(tree, &body, node);
         }
         if api_version.matches('/').count() > 1 {
             let mark = YamlNodeLines::of(tree, node).value(&["apiVersion"]);
@@ -367,7 +367,7 @@ impl FileDecoder<'_> {
         });
     }
 
-    fn no_kind(&mut self, tree: &DocumentTree<'_>, body: &Map<String, Value>, node: YamlNodeId) {
+    fn refuse_missing_kind(&mut self, tree: &DocumentTree<'_>, body: &Map<String, Value>, node: YamlNodeId) {
         let (kind, api_version) = (text_of(body, "kind"), text_of(body, "apiVersion"));
         for key in ["apiVersion", "kind"] {
             let Some(value) = body.get(key).filter(|value| !value.is_null() && !value.is_string()) else {

@@ -36,7 +36,7 @@ pub(crate) fn yaml_documents(text: &str) -> Result<Vec<PlacedDocument<'_>>, Docu
             }
             DocumentPart::Fault(fault) => return Err(fault),
         };
-        size = tree.added_to(size)?;
+        size = tree.total_size(size)?;
         if !tree.is_empty() {
             documents.push(PlacedDocument { tree, text });
         }

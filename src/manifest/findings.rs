@@ -19,7 +19,7 @@ const MAX_FINDINGS: usize = 200;
 /// A line is shown up to this many characters after the fault.
 const MAX_CHARS_AFTER_FAULT: usize = 120;
 
-/// Nothing is shown of a line with more characters than this before the fault.
+/// The number of characters before the fault beyond which nothing of a line is shown.
 const MAX_CHARS_BEFORE_FAULT: usize = 4000;
 
 /// One finding before its file is done.

@@ -9,7 +9,7 @@ use crate::object::{annotation_text, text_at};
 pub(crate) const FLUX_SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// The value of both.
-const DISABLED: &str = "disabled";
+const DISABLED_WORD: &str = "disabled";
 
 /// Returns whether an object says that `${NAME}` in it is meant literally.
 pub(crate) fn has_substitution_disabled(body: &Value) -> bool {
@@ -18,7 +18,7 @@ pub(crate) fn has_substitution_disabled(body: &Value) -> bool {
         annotation_text(body, FLUX_SUBSTITUTE),
         text_at(body, &["metadata", "labels", FLUX_SUBSTITUTE]),
     ];
-    marks.iter().any(|mark| mark.eq_ignore_ascii_case(DISABLED))
+    marks.iter().any(|mark| mark.eq_ignore_ascii_case(DISABLED_WORD))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl NameRule {
 }
 
 /// Returns the nearest name that every kind takes, for a hint; none when nothing is left of it.
-pub(super) fn nearest(name: &str) -> Option<String> {
+pub(super) fn nearest_valid_name(name: &str) -> Option<String> {
     let mut near = String::new();
     for character in name.chars().flat_map(char::to_lowercase) {
         match character {

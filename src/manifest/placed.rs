@@ -259,7 +259,7 @@ impl PlacedReader {
     }
 
     fn tree(&mut self, mut tree: DocumentTree<'_>) {
-        match tree.added_to(self.size) {
+        match tree.total_size(self.size) {
             Ok(size) => self.size = size,
             Err(fault) => {
                 self.full = true;

@@ -109,12 +109,12 @@ impl<'a> DocumentTree<'a> {
 
     /// Checks that the document is within the limits of one that is read.
     pub(super) fn within_limits(&self) -> Result<(), DocumentFault> {
-        self.added_to(TreeSize::default()).map(|_| ())
+        self.total_size(TreeSize::default()).map(|_| ())
     }
 
     /// Returns the size of the documents before this one, and of this one. Fails where it is that
     /// of no sensible file.
-    pub(super) fn added_to(&self, before: TreeSize) -> Result<TreeSize, DocumentFault> {
+    pub(super) fn total_size(&self, before: TreeSize) -> Result<TreeSize, DocumentFault> {
         let size =
             TreeSize { nodes: before.nodes + self.nodes.len(), mappings: before.mappings + self.mappings };
         let (most, unit) = match () {

@@ -14,7 +14,7 @@ use super::serial::DIGEST_MARK;
 
 /// The most words that are kept of one root, and the most bytes of them together.
 const MAX_INDEXED_WORDS: usize = 100_000;
-const MAX_BYTES: usize = 1 << 20;
+const MAX_INDEXED_BYTES: usize = 1 << 20;
 
 /// Longer words are part of no name.
 const MAX_WORD_BYTES: usize = 253;
@@ -94,7 +94,7 @@ impl NameWords {
                 self.words.insert(word.into());
             }
         }
-        (self.words.len() <= MAX_INDEXED_WORDS && self.bytes <= MAX_BYTES).then_some(self)
+        (self.words.len() <= MAX_INDEXED_WORDS && self.bytes <= MAX_INDEXED_BYTES).then_some(self)
     }
 
     /// Returns the words, with a blank between two.

@@ -20,15 +20,15 @@ pub(crate) const HASH_MARK: char = '#';
 pub(crate) const DIGEST_MARK: char = '!';
 
 /// The instant from which the others are counted, in this process.
-static ORIGIN: OnceLock<Instant> = OnceLock::new();
+static TIME_ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// Counts instants from this one. An earlier call stays in force.
 pub(crate) fn count_instants_from(origin: Instant) {
-    ORIGIN.get_or_init(|| origin);
+    TIME_ORIGIN.get_or_init(|| origin);
 }
 
 /// The words that were read, each once: the engine keeps them as constants.
-static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+static INTERNED_WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// The maximum number of different words. There are some dozens.
 const MAX_WORDS: usize = 1000;
@@ -38,7 +38,7 @@ pub(crate) fn read_known_word<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'static str>, D::Error> {
     let Some(word) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut words = INTERNED_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = words.get(word.as_str()) {
         return Ok(Some(*known));
     }
@@ -132,10 +132,10 @@ pub(crate) mod digest_form {
 
 /// The form of an instant: nanoseconds since the origin, before which it may be too.
 pub(crate) mod instant_form {
-    use super::{Deserialize, Deserializer, Duration, Error, Instant, ORIGIN, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, Duration, Error, Instant, Serialize, Serializer, TIME_ORIGIN};
 
     pub(crate) fn serialize<S: Serializer>(instant: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
-        let origin = *ORIGIN.get().unwrap_or(instant);
+        let origin = *TIME_ORIGIN.get().unwrap_or(instant);
         let after = i128::try_from(instant.saturating_duration_since(origin).as_nanos());
         let before = i128::try_from(origin.saturating_duration_since(*instant).as_nanos());
         let nanos = after.unwrap_or_default() - before.unwrap_or_default();
@@ -144,7 +144,7 @@ pub(crate) mod instant_form {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
         let nanos = i64::deserialize(deserializer)?;
-        let origin = *ORIGIN.get().ok_or_else(|| D::Error::custom("no origin of time is set"))?;
+        let origin = *TIME_ORIGIN.get().ok_or_else(|| D::Error::custom("no origin of time is set"))?;
         let distance = Duration::from_nanos(nanos.unsigned_abs());
         let instant = if nanos < 0 { origin.checked_sub(distance) } else { origin.checked_add(distance) };
         instant.ok_or_else(|| D::Error::custom("too far away in time"))

@@ -71,7 +71,7 @@ impl fmt::Display for UnwatchedNamespaces {
         };
         write!(
             f,
-            "what it may have in {which} is neither watched, repaired nor deleted, as `allow.namespaces` does not name \
+            "any objects of it in {which} are neither watched, repaired nor deleted, as `allow.namespaces` does not name \
              that; once nothing of it is left there, take that out of the annotation \
              applyset.kubernetes.io/additional-namespaces of the source's ConfigMap {}",
             self.source

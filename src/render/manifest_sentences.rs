@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{ManifestFault, ManifestPlaces, PriorSource, RefusedManifest};
+use crate::engine::{ManifestFault, ManifestOrigins, PriorSource, RefusedManifest};
 use crate::object::Diagnostic;
 
 impl fmt::Display for ManifestFault {
@@ -38,17 +38,17 @@ impl fmt::Display for ManifestFault {
     }
 }
 
-fn write_contest(f: &mut fmt::Formatter<'_>, places: &ManifestPlaces) -> fmt::Result {
+fn write_contest(f: &mut fmt::Formatter<'_>, places: &ManifestOrigins) -> fmt::Result {
     write!(f, "{} sources want it: {places}", places.count)
 }
 
-fn write_outranked(f: &mut fmt::Formatter<'_>, places: &ManifestPlaces) -> fmt::Result {
+fn write_outranked(f: &mut fmt::Formatter<'_>, places: &ManifestOrigins) -> fmt::Result {
     write_contest(f, places)?;
     f.write_str("; the first of them applies it")
 }
 
 /// As a list: "a.yaml:1 and b.yaml:7 and 3 more".
-impl fmt::Display for ManifestPlaces {
+impl fmt::Display for ManifestOrigins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<String> = self.first.iter().map(ToString::to_string).collect();
         f.write_str(&named.join(" and "))?;

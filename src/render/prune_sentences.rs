@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::engine::{
-    CONFIG_KEY_SECRET_NAME, ChangeMilestone, DisallowedObject, LossyKind, MoveDoubt, PeerInterest,
-    PruneCause, RootDoubt, RootRelation, WithheldCause,
+    BlockingRoot, CONFIG_KEY_SECRET_NAME, ChangeMilestone, DisallowedObject, LossyKind, PeerInterest,
+    PossibleMove, PruneCause, RootRelation, WithheldCause,
 };
 
 impl fmt::Display for PruneCause {
@@ -12,7 +12,7 @@ impl fmt::Display for PruneCause {
         match self {
             Self::UsedByKept(user) => write!(f, "{user}, which is kept, uses it"),
             Self::NotAllowed(object) => write!(f, "{object}"),
-            Self::Unrendered(doubt) => write!(f, "{doubt}"),
+            Self::Unrendered(root) => write!(f, "{root}"),
             Self::Annotated => f.write_str("no longer wanted, and kept, as an annotation of it asks"),
             Self::Unproven => f.write_str(
                 "no longer wanted; kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot \
@@ -45,7 +45,7 @@ impl fmt::Display for PruneCause {
             ),
             Self::UnreadKey => f.write_str("nothing is pruned until the key of the seals is read"),
             Self::UnobservedSource(name) => {
-                write!(f, "pruned when source {name}, which may want it, was looked at again")
+                write!(f, "pruned when source {name}, which may want it, was observed again")
             }
             Self::UnscopedFile(file, kind) => write!(
                 f,
@@ -70,7 +70,7 @@ impl fmt::Display for PruneCause {
             Self::TakeoverPeriod(seconds) => {
                 write!(f, "pruned when other sources have had {seconds} s to take it over")
             }
-            Self::Undecided => f.write_str("whether it may be pruned is not decided yet"),
+            Self::Undecided => f.write_str("it is not decided yet whether it may be pruned"),
         }
     }
 }
@@ -99,7 +99,7 @@ impl fmt::Display for DisallowedObject {
     }
 }
 
-impl fmt::Display for RootDoubt {
+impl fmt::Display for BlockingRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self.relation {
             RootRelation::UnknownOrigin => "where the object came from is not known",
@@ -110,7 +110,7 @@ impl fmt::Display for RootDoubt {
     }
 }
 
-impl fmt::Display for MoveDoubt {
+impl fmt::Display for PossibleMove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(file) => {
@@ -138,7 +138,7 @@ impl fmt::Display for WithheldCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, interest) = match self {
             Self::Peer(name, interest) => (name, interest),
-            Self::Moved(doubt) => return write!(f, "{doubt}"),
+            Self::Moved(possible_move) => return write!(f, "{possible_move}"),
         };
         match interest {
             PeerInterest::Requested => write!(f, "source {name} wants it"),
@@ -156,10 +156,10 @@ impl fmt::Display for WithheldCause {
                 write!(f, "source {name} of the same repository may want it: it has read revision {revision}")
             }
             PeerInterest::Unobserved => {
-                write!(f, "source {name} may want it: it was not looked at since")
+                write!(f, "source {name} may want it: it was not observed since")
             }
             PeerInterest::Unanswered => {
-                write!(f, "source {name} may want it: it was asked for a look, and has not answered")
+                write!(f, "source {name} may want it: it was asked for an observation, and has not answered")
             }
         }
     }

@@ -12,9 +12,9 @@ use super::reason_sentences::writers_text;
 use super::rollout_sentences::holdings_text;
 use crate::engine::{
     AllowViolation, BudgetScope, BudgetShortage, ChangeMilestone, DependencyState, FightCause, HeldStep,
-    IncompleteCause, ManifestFault, ManifestPlaces, MoveDoubt, OrderObstacle, OrderOutcome, PauseSubject,
-    PeerInterest, PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit, RetryCause,
-    RolloutFailureCause, SourceDoubt, StalledState, StepObstacle, StepRequirement, SurplusFate, WatchFault,
+    IncompleteCause, IncompleteSource, ManifestFault, ManifestOrigins, OrderObstacle, OrderOutcome,
+    PauseSubject, PeerInterest, PossibleMove, PruneCause, Reason, ReasonCode, RefusalCause, RejectedUnit,
+    RetryCause, RolloutFailureCause, StalledState, StepObstacle, StepRequirement, SurplusOutcome, WatchFault,
     WithheldCause,
 };
 use crate::object::{Gvk, ObjectId, truncate};
@@ -269,8 +269,8 @@ impl ReasonDetails {
             }
             Reason::ReadingRevision(revision) => self.revision = bound_message(revision),
             Reason::RecordUnreadable(why) | Reason::KeyUnavailable(why) => self.message = bound_message(why),
-            Reason::Incomplete(SourceDoubt::Incomplete(cause)) => self.add_incompleteness(cause),
-            Reason::Incomplete(SourceDoubt::Unrendered(root)) => self.file = bound_message(&root.folder),
+            Reason::Incomplete(IncompleteSource::Incomplete(cause)) => self.add_incompleteness(cause),
+            Reason::Incomplete(IncompleteSource::Unrendered(root)) => self.file = bound_message(&root.folder),
             Reason::Unusable(fault) => self.add_fault(fault),
             Reason::Prune(cause) | Reason::Confirm(cause) | Reason::Kept(cause) => {
                 self.add_prune_cause(cause);
@@ -368,7 +368,7 @@ impl ReasonDetails {
         }
     }
 
-    fn set_place(&mut self, places: &ManifestPlaces) {
+    fn set_place(&mut self, places: &ManifestOrigins) {
         self.file = places.first.first().and_then(|origin| bound_message(&origin.file));
     }
 
@@ -448,8 +448,8 @@ impl ReasonDetails {
                 }
             }
             HeldStep::LostNode(node) => self.node = Some(node.to_string()),
-            HeldStep::Surplus(SurplusFate::Kept(why)) => self.message = bound_message(why),
-            HeldStep::Surplus(SurplusFate::Removed) => {}
+            HeldStep::Surplus(SurplusOutcome::Kept(why)) => self.message = bound_message(why),
+            HeldStep::Surplus(SurplusOutcome::Removed) => {}
         }
     }
 
@@ -476,7 +476,7 @@ impl ReasonDetails {
                 (self.step, self.message) = (object.step, bound_message(&object.violation.to_string()));
                 self.add_violation(&object.violation);
             }
-            PruneCause::Unrendered(doubt) => self.file = bound_message(&doubt.folder),
+            PruneCause::Unrendered(root) => self.file = bound_message(&root.folder),
             PruneCause::Incomplete(cause) => self.add_incompleteness(cause),
             PruneCause::UncheckedSeals(why) => self.message = bound_message(why),
             PruneCause::WithheldForNow(cause) | PruneCause::Withheld(cause) => self.add_withheld(cause),
@@ -531,8 +531,8 @@ impl ReasonDetails {
     fn add_withheld(&mut self, cause: &WithheldCause) {
         self.source = cause.source().map(str::to_owned);
         match cause {
-            WithheldCause::Moved(MoveDoubt::Named(file)) => self.file = bound_message(file),
-            WithheldCause::Moved(MoveDoubt::Unreadable(why))
+            WithheldCause::Moved(PossibleMove::Named(file)) => self.file = bound_message(file),
+            WithheldCause::Moved(PossibleMove::Unreadable(why))
             | WithheldCause::Peer(_, PeerInterest::Unreadable(why)) => self.message = bound_message(why),
             WithheldCause::Peer(_, PeerInterest::Elsewhere(revision)) => {
                 self.revision = bound_message(revision);

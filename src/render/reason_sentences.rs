@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::{
-    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, PauseSubject, Reason,
-    ReconcilePolicy, RejectedContent, RejectionOutcome, SourceDoubt, StepObstacle, WatchFault, WithheldWrite,
+    ActiveHold, CurrentOwner, DependencyState, FightCause, HeldStep, IncompleteCause, IncompleteSource,
+    PauseSubject, Reason, ReconcilePolicy, RejectedContent, RejectionOutcome, StepObstacle, WatchFault,
+    WithheldWrite,
 };
 use crate::health::{Health, HealthStatus};
 
@@ -43,7 +44,7 @@ impl fmt::Display for Reason {
                 write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }
             Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
-            Self::Incomplete(doubt) => write!(f, "the source was not read completely: {doubt}"),
+            Self::Incomplete(cause) => write!(f, "the source was not read completely: {cause}"),
             Self::Refused(cause, _) => write!(f, "{cause}"),
             Self::RecordUnreadable(why) => f.write_str(why),
             Self::Unusable(fault) => write!(f, "{fault}"),
@@ -122,7 +123,7 @@ impl fmt::Display for DependencyState {
             Self::RollingBack => f.write_str("is rolled back first"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
             Self::Unusable(fault) => write!(f, "cannot be used: {fault}"),
-            Self::Contested => f.write_str("is wanted twice"),
+            Self::Contested => f.write_str("is wanted by several sources"),
             Self::Paused => f.write_str("is paused"),
         }
     }
@@ -149,7 +150,7 @@ impl fmt::Display for IncompleteCause {
     }
 }
 
-impl fmt::Display for SourceDoubt {
+impl fmt::Display for IncompleteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete(cause) => write!(f, "{cause}"),

@@ -81,7 +81,7 @@ impl fmt::Display for RollbackObstacle {
                 write!(f, "it cannot go back, as the earlier content of {id} is not known")
             }
             Self::UnknownKey(id) => {
-                write!(f, "what is recorded of {id} is sealed by a key that is not known here")
+                write!(f, "the record of {id} is sealed by a key that is not known here")
             }
             Self::BackAtUnread(revision) => {
                 write!(f, "it is back at revision {}, which a dry run does not read", revision.short_name())
@@ -180,7 +180,7 @@ mod tests {
         );
         check(
             RollbackObstacle::UnknownKey(web()),
-            "what is recorded of Deployment shop/web is sealed by a key that is not known here",
+            "the record of Deployment shop/web is sealed by a key that is not known here",
         );
         check(
             RollbackObstacle::BackAtUnread(revision()),

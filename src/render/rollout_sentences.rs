@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::{
     BudgetHolding, BudgetScope, BudgetShortage, ClaimHolder, CurrentStep, HolderProcess, QueuedObject,
-    StepRequirement, StepWait, SurplusFate, SurplusPods,
+    StepRequirement, StepWait, SurplusOutcome, SurplusPods,
 };
 use crate::object::{ObjectId, count_text, duration_text, verb_to_be};
 
@@ -131,7 +131,7 @@ impl fmt::Display for CurrentStep {
     }
 }
 
-impl fmt::Display for SurplusFate {
+impl fmt::Display for SurplusOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Removed => f.write_str("they are removed as old pods become available"),

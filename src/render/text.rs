@@ -193,7 +193,7 @@ pub(crate) fn summary(plan: &Plan, tense: SummaryTense) -> String {
             SummaryTense::Would | SummaryTense::Did => "nothing is pruned",
             SummaryTense::Differs => "not everything was read",
         };
-        let _ = writeln!(out, "{lead}: {}", why_incomplete(&plan.diagnostics));
+        let _ = writeln!(out, "{lead}: {}", incomplete_reason(&plan.diagnostics));
     }
     let mut parts = Vec::new();
     let of = |group: PlanGroup| plan.objects.iter().filter(|planned| PlanGroup::of(planned) == group).count();
@@ -243,7 +243,7 @@ const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static s
     }
 }
 
-fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
+fn incomplete_reason(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     let Some(first) = errors.next() else { return "the source was not read completely".to_owned() };
     let origin = first.origin.to_string();

@@ -271,7 +271,7 @@ pub(crate) const METRICS: [MetricDescriptor; 35] = [
         "rhumb_source_age_seconds",
         MetricType::Gauge,
         &["source"],
-        "Seconds since the newest state of each source was last looked at, with success",
+        "Seconds since the newest state of each source was last observed successfully",
     ),
     metric_descriptor("rhumb_prune_pending", MetricType::Gauge, &["source"], "Pending deletions"),
     metric_descriptor(

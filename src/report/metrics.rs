@@ -350,7 +350,7 @@ fn register_ages(registry: &mut Registry, status: &DaemonStatus) {
             ages.get_or_create(&SourceLabels { source: source.name.clone() }).set(age);
         }
     }
-    let since = "Seconds since the newest state of each source was last looked at, with success";
+    let since = "Seconds since the newest state of each source was last observed successfully";
     registry.register("rhumb_source_age_seconds", since, ages);
 }
 

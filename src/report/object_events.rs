@@ -138,7 +138,7 @@ pub(crate) struct EventRecord {
     /// The object; none where it is about the source as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// In words.
+    /// The message, as a sentence.
     pub message: String,
     /// The reason in these words for machines; empty where there is none.
     #[serde(flatten)]
@@ -182,7 +182,7 @@ impl fmt::Display for EventRecord {
 /// The message of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventMessage {
-    /// In words.
+    /// The message, as a sentence.
     pub text: String,
     /// The reason in these words for machines.
     pub coded: CodedReason,

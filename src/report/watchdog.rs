@@ -64,7 +64,7 @@ impl Watchdog {
             tracing::warn!("{name} is running again");
         }
         if names != self.late {
-            self.service.set_topic(StatusTopic::Progress, late_words(&late));
+            self.service.set_topic(StatusTopic::Progress, overdue_text(&late));
             // The tasks that would send it otherwise may be the ones that hang.
             self.service.flush();
             self.late = names;
@@ -79,7 +79,7 @@ fn seconds_since(now: Instant, then: Instant) -> u64 {
     now.saturating_duration_since(then).as_secs()
 }
 
-fn late_words(late: &[HeartbeatStatus]) -> String {
+fn overdue_text(late: &[HeartbeatStatus]) -> String {
     match late {
         [] => String::new(),
         [one] => format!("{} is stuck", one.name),

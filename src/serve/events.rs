@@ -58,7 +58,7 @@ pub(super) struct EventQuery {
 /// Indicates whether the answer goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum EventStreamMode {
-    /// With what happens.
+    /// It sends each event as it happens.
     #[default]
     #[serde(rename = "yes")]
     Follow,

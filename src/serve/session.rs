@@ -32,7 +32,8 @@ const PUBLIC_PATHS: [&str; 2] = ["/page.css", "/icon.svg"];
 const SESSION_COOKIE: &str = "__Host-rhumb";
 /// A working day, after which somebody is asked again.
 const SESSION_LIFETIME: Duration = Duration::from_hours(12);
-/// No form is longer, in bytes: the token has 4,096 at most, each three when it is escaped.
+/// The maximum size of a form, in bytes. The token has at most 4,096, and each takes three when it
+/// is escaped.
 const MAX_FORM_BYTES: usize = 16 << 10;
 /// The longest time that a form may take to come.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);

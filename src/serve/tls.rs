@@ -17,7 +17,7 @@ use super::slow_clients::TimedStream;
 use crate::config::TlsFiles;
 use crate::secret::read_regular;
 
-/// No chain of certificates is longer, in bytes.
+/// The maximum size of a chain of certificates, in bytes.
 const MAX_CERTIFICATES_BYTES: u64 = 1 << 20;
 
 /// The longest time that two programs may take to agree on a key.

@@ -56,7 +56,7 @@ impl ChangeHints {
         };
         let thread = std::thread::Builder::new().name(format!("watch {name}"));
         if let Err(error) = thread.spawn(move || watch.run(&receiver)) {
-            tracing::warn!(source = name, %error, "no watching, only polling");
+            tracing::warn!(source = name, %error, "its files cannot be watched, so they are polled");
         }
         Self { wake, stop: Some(sender) }
     }
@@ -200,7 +200,7 @@ impl HintWatcher {
             match &watcher {
                 Err(error) if !complained => {
                     complained = true;
-                    tracing::warn!(watched = ?self.watched, %error, "no watching, only polling");
+                    tracing::warn!(watched = ?self.watched, %error, "its files cannot be watched, so they are polled");
                 }
                 Ok(_) => complained = false,
                 Err(_) => {}

@@ -58,7 +58,7 @@ const COPY_SCRIPT: &str = limited_script!(
      <\"$RHUMB_REVISIONS\" | \
      { unset GIT_ALTERNATE_OBJECT_DIRECTORIES; git \"$@\" index-pack --stdin >/dev/null; }"
 );
-/// No exit code of git.
+/// The exit code of a child whose limits could not be set; git has no such one.
 const NO_LIMITS_EXIT_CODE: i32 = 125;
 /// The exit codes of a shell without such a program, or with one that cannot be run.
 const NO_PROGRAM_EXIT_CODES: [i32; 2] = [126, 127];
@@ -368,7 +368,7 @@ fn lower_limit(resource: Resource, limit: u64) -> u64 {
 ///
 /// Asked until it is well once: what is too old may be replaced while this process lives.
 async fn require_safe_git() -> Result<(), ChildError> {
-    static SAFE: OnceCell<()> = OnceCell::const_new();
+    static SAFE_VERSION_CHECK: OnceCell<()> = OnceCell::const_new();
     let version_check = async {
         let mut command = Command::new("git");
         command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
@@ -380,7 +380,7 @@ async fn require_safe_git() -> Result<(), ChildError> {
             _ => Err(ChildError::TooOld(version_text.trim().chars().take(100).collect())),
         }
     };
-    SAFE.get_or_try_init(|| version_check).await.map(drop)
+    SAFE_VERSION_CHECK.get_or_try_init(|| version_check).await.map(drop)
 }
 
 /// Reads to the end, keeps the beginning, and says whether that was all.

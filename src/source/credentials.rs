@@ -127,13 +127,13 @@ impl Credentials {
         );
         if let Some(key) = self.file("ssh-key") {
             command.push(" -o IdentitiesOnly=yes -o ");
-            command.push(quoted(option("IdentityFile", &key).as_bytes()));
+            command.push(quote_for_shell(option("IdentityFile", &key).as_bytes()));
         } else if !matches!(self.whose, CredentialOwner::Source(_)) {
             command.push(" -o IdentitiesOnly=yes -o IdentityFile=none -o IdentityAgent=none");
         }
         if let Some(hosts) = self.file(KNOWN_HOSTS_FILE) {
             command.push(" -o ");
-            command.push(quoted(option("UserKnownHostsFile", &hosts).as_bytes()));
+            command.push(quote_for_shell(option("UserKnownHostsFile", &hosts).as_bytes()));
         }
         command
     }
@@ -148,13 +148,13 @@ pub(super) fn helper(address: &str, file: &[u8]) -> OsString {
     let mut helper = OsString::from(format!(
         "credential.{address}helper=!f() {{ test \"$1\" = get && git credential-store --file="
     ));
-    helper.push(quoted(file));
+    helper.push(quote_for_shell(file));
     helper.push(" get; }; f");
     helper
 }
 
 /// Returns a text as one word of a shell.
-fn quoted(text: &[u8]) -> OsString {
+fn quote_for_shell(text: &[u8]) -> OsString {
     let mut word = vec![b'\''];
     for byte in text {
         match byte {

@@ -138,13 +138,13 @@ impl DirectorySource {
     }
 
     /// Returns the files that are gone and still shown.
-    pub(super) fn waiting(&self) -> Vec<Arc<str>> {
+    pub(super) fn absent_files(&self) -> Vec<Arc<str>> {
         let Ok(memory) = self.memory.try_lock() else { return Vec::new() };
         memory.absences.pending_files().map(Arc::from).collect()
     }
 
     /// Returns how soon something may have come to count without any event.
-    pub(super) fn due(&self) -> Option<Duration> {
+    pub(super) fn next_check(&self) -> Option<Duration> {
         let settings = self.store.settings();
         // Taken only while an observation goes on, be it for ever on a dead network disk.
         let memory = self.memory.try_lock().ok()?;

@@ -96,7 +96,7 @@ impl DiskTree {
         if self.entry(folder)? != Some(TreeEntry::Folder) {
             return Ok(None);
         }
-        let names = self.root.names(folder).map_err(|error| self.unreadable(folder, error))?;
+        let names = self.root.names(folder).map_err(|error| self.read_error(folder, error))?;
         Ok(Some(names.into_iter().filter(|name| !is_hidden(name)).collect()))
     }
 
@@ -105,7 +105,7 @@ impl DiskTree {
     /// # Errors
     /// Fails where the folder cannot be read.
     pub fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
-        let lost = || self.unreadable(&blob.to_string(), io::ErrorKind::NotFound.into());
+        let lost = || self.read_error(&blob.to_string(), io::ErrorKind::NotFound.into());
         self.lock_seen_files().bytes.get(&blob).cloned().ok_or_else(lost)
     }
 
@@ -118,7 +118,7 @@ impl DiskTree {
         if is_hidden(name) || self.entry(parent)? != Some(TreeEntry::Folder) {
             return Ok(None);
         }
-        let Some(metadata) = self.root.metadata(path).map_err(|error| self.unreadable(path, error))? else {
+        let Some(metadata) = self.root.metadata(path).map_err(|error| self.read_error(path, error))? else {
             return Ok(None);
         };
         if metadata.is_dir() {
@@ -133,7 +133,7 @@ impl DiskTree {
     }
 
     fn link(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
-        let target = self.root.read_link(path).map_err(|error| self.unreadable(path, error))?;
+        let target = self.root.read_link(path).map_err(|error| self.read_error(path, error))?;
         let text = target.to_str().filter(|text| text.len() as u64 <= MAX_LINK_TARGET_BYTES);
         Ok(Some(text.map_or(TreeEntry::Defect(FileDefect::BadLink), |text| {
             TreeEntry::Link(TreeLink { blob: BlobId::of(text.as_bytes()), target: text.to_owned() })
@@ -162,7 +162,7 @@ impl DiskTree {
         TreeEntry::File(TreeFile { blob, size, is_executable })
     }
 
-    fn unreadable(&self, path: &str, error: io::Error) -> SourceError {
+    fn read_error(&self, path: &str, error: io::Error) -> SourceError {
         SourceError::Unreadable { shown_location: format!("{}: {path}", self.shown_location), error }
     }
 

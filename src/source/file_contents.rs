@@ -71,7 +71,7 @@ impl RevisionReader {
 
     fn bytes(&self, databases: &[ObjectDatabase<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let mut last = self.lost_error(blob);
-        let most = self.most_bytes();
+        let most = self.max_file_bytes();
         for database in databases {
             let read = database.size(blob.oid()).and_then(|size| {
                 if size > most {

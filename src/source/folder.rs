@@ -228,7 +228,7 @@ impl FolderWalk<'_> {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    self.failed(error)?;
+                    self.refuse_folder(error)?;
                     continue;
                 }
             };
@@ -240,7 +240,7 @@ impl FolderWalk<'_> {
     }
 
     /// Refuses a folder that cannot be listed; the root itself is an error.
-    fn failed(&mut self, error: walkdir::Error) -> Result<(), SourceError> {
+    fn refuse_folder(&mut self, error: walkdir::Error) -> Result<(), SourceError> {
         let path = error.path().unwrap_or(&self.root.path).to_owned();
         let depth = error.depth();
         let error = error.into_io_error().unwrap_or_else(|| io::Error::other("a loop of folders"));
@@ -248,7 +248,7 @@ impl FolderWalk<'_> {
             return Err(folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            let inside = file_names::printable(&self.inside(&path));
+            let inside = file_names::printable(&self.relative_path(&path));
             self.out
                 .refusals
                 .push(RefusedFile::new(inside, RefusalReason::Unreadable).with_detail(error.to_string()));
@@ -256,7 +256,7 @@ impl FolderWalk<'_> {
         Ok(())
     }
 
-    fn inside(&self, path: &Path) -> Vec<u8> {
+    fn relative_path(&self, path: &Path) -> Vec<u8> {
         path.strip_prefix(&self.root.path).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
@@ -272,7 +272,7 @@ impl FolderWalk<'_> {
         if name == b".git" {
             return Ok(false);
         }
-        let parent = entry.path().parent().map(|parent| self.inside(parent)).unwrap_or_default();
+        let parent = entry.path().parent().map(|parent| self.relative_path(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
         match tree::classify_entry(&self.ignores, &file_names::printable(&parent), name, kind, depth - 1) {
             ClassifiedEntry::Skip => Ok(false),

@@ -91,7 +91,7 @@ impl EntryWalk<'_> {
     }
 
     /// Returns the path from the root, with signs in place of bytes that are no UTF-8.
-    fn inside(&self, path: &Path) -> String {
+    fn relative_path(&self, path: &Path) -> String {
         path.strip_prefix(self.root.path()).unwrap_or(path).to_string_lossy().into_owned()
     }
 
@@ -106,7 +106,7 @@ impl EntryWalk<'_> {
             return Err(folder::folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            self.unlisted.push(self.inside(&path));
+            self.unlisted.push(self.relative_path(&path));
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl EntryWalk<'_> {
         if is_own(entry) {
             return false;
         }
-        let path = self.inside(entry.path());
+        let path = self.relative_path(entry.path());
         self.folders.truncate(entry.depth().saturating_sub(1));
         self.folders.push(entry.path().to_owned());
         let reason = if entry.file_name().to_str().is_none() {
@@ -136,7 +136,7 @@ impl EntryWalk<'_> {
         if is_own(entry) {
             return Ok(());
         }
-        let (path, kind) = (self.inside(entry.path()), entry.file_type());
+        let (path, kind) = (self.relative_path(entry.path()), entry.file_type());
         let form = if entry.file_name().to_str().is_none() {
             Ok(EntryForm::Defect(RefusalReason::Unreadable))
         } else if kind.is_symlink() {

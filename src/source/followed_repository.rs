@@ -38,7 +38,7 @@ pub(super) const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
 /// The characters of a path that is shown: its writer may have chosen any.
 const MAX_SHOWN_TARGET_BYTES: usize = 200;
 
-/// As often a file is read that changes meanwhile.
+/// The number of tries to read a file that changes meanwhile.
 const READ_ATTEMPTS: usize = 3;
 
 /// The extensions of a repository that change nothing in how its references and objects are read.
@@ -241,13 +241,13 @@ impl RepositoryFolders {
     ///
     /// Links to the path are followed, as they are part of what a person named.
     pub(super) fn find(path: &Path) -> Result<Self, FollowedRepositoryError> {
-        let absolute = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
+        let absolute = std::path::absolute(path).map_err(|error| read_error(path, error))?;
         // `.git` may be a pointer, also where it is named itself.
         let named =
             if absolute.ends_with(".git") { absolute.parent().unwrap_or(&absolute) } else { &absolute };
         let named = fs::canonicalize(named).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_repository(),
-            _ => unreadable(named, error),
+            _ => read_error(named, error),
         })?;
         let own = own_folder(&named)?;
         judge_own_files(&own, &OWN_FILES)?;
@@ -311,7 +311,7 @@ fn no_repository() -> FollowedRepositoryError {
     git2::Error::new(ErrorCode::NotFound, ErrorClass::Repository, "could not find repository").into()
 }
 
-pub(super) fn unreadable(file: &Path, error: io::Error) -> FollowedRepositoryError {
+pub(super) fn read_error(file: &Path, error: io::Error) -> FollowedRepositoryError {
     FollowedRepositoryError::Unreadable { file: file.to_owned(), error }
 }
 
@@ -325,7 +325,7 @@ fn own_folder(named: &Path) -> Result<PathBuf, FollowedRepositoryError> {
     let found = match fs::symlink_metadata(&inner) {
         Ok(found) => found,
         Err(error) if is_absence(&error) => return Ok(named.to_owned()),
-        Err(error) => return Err(unreadable(&inner, error)),
+        Err(error) => return Err(read_error(&inner, error)),
     };
     if found.is_symlink() {
         return Err(link_error(&inner));
@@ -403,7 +403,7 @@ pub(super) fn judge_own_files(folder: &Path, names: &[&str]) -> Result<(), Follo
         judge_kind(&path, found.file_type())?;
         if found.is_file() && found.len() > MAX_OWN_FILE_BYTES {
             let why = format!("it has {} bytes, which no honest one has", found.len());
-            return Err(unreadable(&path, io::Error::other(why)));
+            return Err(read_error(&path, io::Error::other(why)));
         }
     }
     Ok(())
@@ -417,17 +417,17 @@ fn judge_kind(path: &Path, kind: fs::FileType) -> Result<(), FollowedRepositoryE
     if kind.is_file() || kind.is_dir() {
         return Ok(());
     }
-    Err(unreadable(path, io::Error::other("it is neither a file nor a folder")))
+    Err(read_error(path, io::Error::other("it is neither a file nor a folder")))
 }
 
 fn refuse_linked_entries(folder: &Path) -> Result<(), FollowedRepositoryError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if is_absence(&error) => return Ok(()),
-        Err(error) => return Err(unreadable(folder, error)),
+        Err(error) => return Err(read_error(folder, error)),
     };
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(folder, error))?;
+        let entry = entry.map_err(|error| read_error(folder, error))?;
         // One that is gone by now leads nowhere.
         if let Ok(kind) = entry.file_type() {
             judge_kind(&entry.path(), kind)?;
@@ -450,7 +450,7 @@ pub(super) fn read_file(
     name: &str,
     most: u64,
 ) -> Result<Option<Vec<u8>>, FollowedRepositoryError> {
-    let failed = |error: io::Error| unreadable(&folder.join(name), error);
+    let failed = |error: io::Error| read_error(&folder.join(name), error);
     let opened = OpenFolder::open(folder).map_err(|error| failed(io::Error::other(error.to_string())))?;
     for _ in 0..READ_ATTEMPTS {
         match opened.read(name, most).map_err(failed)? {
@@ -525,13 +525,13 @@ fn read_configuration(own: &Path, common: &Path) -> Result<RepositoryConfigurati
     }
     // The library takes no text, only files.
     let file = memfd_create(c"rhumb-config", MemfdFlags::CLOEXEC).map_err(io::Error::from);
-    let mut file = file.map(fs::File::from).map_err(|error| unreadable(common, error))?;
-    file.write_all(&text).map_err(|error| unreadable(common, error))?;
+    let mut file = file.map(fs::File::from).map_err(|error| read_error(common, error))?;
+    file.write_all(&text).map_err(|error| read_error(common, error))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let parsed = Config::open(Path::new(&path)).and_then(|mut parsed| parsed.snapshot());
     parsed.map(RepositoryConfiguration).map_err(|error| {
         let why = error.message().replace(&path, "it");
-        unreadable(&common.join("config"), io::Error::other(why))
+        read_error(&common.join("config"), io::Error::other(why))
     })
 }
 

@@ -29,7 +29,7 @@ pub(super) enum GitErrorKind {
     Unknown,
 }
 
-/// In this order: some failures print several of these.
+/// The messages of git, the first one first that counts: some failures print several.
 const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
     ("ut of memory", GitErrorKind::Memory),
     ("Cannot allocate memory", GitErrorKind::Memory),

@@ -255,7 +255,7 @@ impl<'a> HostObjects<'a> {
 
     fn copy_error(&self, output: &ChildOutput) -> SourceError {
         if output.is_overflowed() {
-            let detail = "what is copied is larger than the quota leaves room for".to_owned();
+            let detail = "the objects to copy are larger than the quota leaves room for".to_owned();
             return SourceError::Full { path: self.store.path().to_owned(), detail };
         }
         // The second child only sees that the first one ended.

@@ -80,7 +80,7 @@ impl IncomingRepository {
             && !self.0.try_maintain_now(lock).await
             && let Err(error) = self.discard(lock)
         {
-            tracing::warn!(store = %self.path().display(), "not removed: {error}");
+            tracing::warn!(store = %self.path().display(), "the repository of fetched packs cannot be removed: {error}");
         }
     }
 }

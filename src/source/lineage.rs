@@ -37,7 +37,7 @@ pub(crate) enum Ancestry {
 /// All that leads from a commit to the beginnings of its history.
 #[derive(Debug, Default)]
 struct LineageWalk {
-    /// In the order in which they were found, the first one first.
+    /// The commits, in the order in which they were found.
     found: Vec<Oid>,
     known: HashSet<Oid>,
     /// Named as a parent, and not here.

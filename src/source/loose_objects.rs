@@ -106,11 +106,11 @@ fn read_sound(file: impl Read, id: Oid) -> Option<Vec<u8>> {
 /// One that is damaged in another way fails in libgit2 by itself.
 pub(super) fn is_cut(folder: &Path, id: Oid) -> bool {
     let Ok(file) = File::open(folder.join(file_of(id))) else { return false };
-    ends_early(file).unwrap_or(false)
+    is_truncated(file).unwrap_or(false)
 }
 
 /// Returns whether a compressed stream ends before its end mark.
-fn ends_early(mut file: impl Read) -> io::Result<bool> {
+fn is_truncated(mut file: impl Read) -> io::Result<bool> {
     let mut stream = Decompress::new(true);
     let (mut input, mut output) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
     loop {
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_stream_without_its_end_is_told_from_one_that_is_whole_or_spoilt() {
         let check = |bytes: &[u8], expected: bool| {
-            assert_eq!(ends_early(bytes).unwrap(), expected, "{} bytes", bytes.len());
+            assert_eq!(is_truncated(bytes).unwrap(), expected, "{} bytes", bytes.len());
         };
         // One that is read in several pieces, and one that gives far more than it has.
         let noise: Vec<u8> =

@@ -94,7 +94,7 @@ impl ObjectStores {
             (self, done)
         });
         done.map_err(|error| {
-            followed_repository::unreadable(folders.first().copied().unwrap_or(Path::new("")), error)
+            followed_repository::read_error(folders.first().copied().unwrap_or(Path::new("")), error)
         })
     }
 

@@ -127,8 +127,10 @@ fn awaited_parts(
         Some(_) => was_folder,
         None => git_parts(git, shown_location, store)?,
     };
-    let (location, origin) =
-        (ResolvedLocation::Awaited(git.clone()), RevisionOrigin::Awaited(absolute(path, shown_location)?));
+    let (location, origin) = (
+        ResolvedLocation::Awaited(git.clone()),
+        RevisionOrigin::Awaited(absolute_path(path, shown_location)?),
+    );
     Ok(OriginParts { location, origin, ..parts })
 }
 
@@ -150,14 +152,14 @@ fn git_origin(
         }
         Err(error) => return Err(error),
     };
-    let path = absolute(path, shown_location)?;
+    let path = absolute_path(path, shown_location)?;
     LocalReference::new(path, git.reference.as_deref(), shown_location, store.clone())
         .map(RevisionOrigin::Local)
 }
 
 /// Makes a path absolute. Relative paths are taken from where rhumb was started, whatever happens
 /// later.
-fn absolute(path: PathBuf, shown_location: &str) -> Result<PathBuf, SourceError> {
+fn absolute_path(path: PathBuf, shown_location: &str) -> Result<PathBuf, SourceError> {
     std::path::absolute(path)
         .map_err(|error| SourceError::Unreadable { shown_location: shown_location.to_owned(), error })
 }

@@ -40,7 +40,7 @@ impl GitVersion {
 
     /// Returns the version that repairs what this one lets a local repository do, where it needs
     /// one.
-    pub(crate) fn repaired_by(self) -> Option<Self> {
+    pub(crate) fn repaired_version(self) -> Option<Self> {
         REPAIRED_VERSIONS
             .into_iter()
             .find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
@@ -62,7 +62,7 @@ mod tests {
         #[track_caller]
         fn check(said: &str, safe: bool, repaired_by: Option<&str>) {
             let version = GitVersion::read(said).unwrap();
-            let repaired = version.repaired_by().map(|version| version.to_string());
+            let repaired = version.repaired_version().map(|version| version.to_string());
             assert_eq!((version.is_safe(), repaired.as_deref()), (safe, repaired_by), "{said}");
         }
         check("git version 2.39.3", false, None);

@@ -154,7 +154,7 @@ impl RevisionReader {
         if known.root == root {
             return Some(known.clone());
         }
-        let (most, roots) = (self.most_entries(), RootTreatment::Refused);
+        let (most, roots) = (self.max_entries(), RootTreatment::Refused);
         let difference = changes::compare(objects, known.root, root, most, roots).ok()??;
         let entries = (known.entries + difference.new_entries).checked_sub(difference.old_entries)?;
         if entries > most {
@@ -174,7 +174,7 @@ impl RevisionReader {
         let (mut found, mut refusals) = (Vec::new(), recorded.clone());
         // The snapshot of a folder knows better why it has refused what is no file in its tree.
         let known: HashSet<String> = recorded.iter().map(|refusal| refusal.path.clone()).collect();
-        let walk = TreeWalk::new(objects, self.most_entries(), |entry| {
+        let walk = TreeWalk::new(objects, self.max_entries(), |entry| {
             match entry {
                 WalkSink::File(path, id) => found.push((path, id)),
                 WalkSink::Refused(refusal) if known.contains(&refusal.path) => {}

@@ -137,12 +137,12 @@ impl RevisionReader {
 
     /// Returns a reader for one reading: all its passes use the handles that the first one opens.
     /// They are closed at its end.
-    pub(super) fn for_one_reading(&self) -> Self {
+    pub(super) fn with_shared_handles(&self) -> Self {
         Self { shared: self.shared.clone(), reading: Some(Arc::default()) }
     }
 
     /// Returns the same reader outside of any reading.
-    pub(super) fn outside_of_readings(&self) -> Self {
+    pub(super) fn with_own_handles(&self) -> Self {
         Self { shared: self.shared.clone(), reading: None }
     }
 
@@ -206,7 +206,7 @@ impl RevisionReader {
         if !snapshot.files.is_empty() || !snapshot.is_complete() {
             return Ok(snapshot);
         }
-        let (shown_location, within) = (self.shared.shown_location.clone(), self.within(revision));
+        let (shown_location, within) = (self.shared.shown_location.clone(), self.path_of_revision(revision));
         Err(match &*roots {
             [] => SourceError::OnlyParts { shown_location, within },
             _ => SourceError::NothingRendered { shown_location, within },
@@ -338,7 +338,7 @@ impl RevisionReader {
         &self,
         read: impl FnOnce(&Self) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let reader = self.for_one_reading();
+        let reader = self.with_shared_handles();
         run_bounded(&self.shared.shown_location, self.shared.limits.time, move || read(&reader)).await?
     }
 
@@ -385,12 +385,12 @@ impl RevisionReader {
     }
 
     /// Returns the most entries of a revision that are looked at.
-    pub(super) fn most_entries(&self) -> usize {
+    pub(super) fn max_entries(&self) -> usize {
         self.shared.limits.entries
     }
 
     /// Returns the most bytes of a file that is read.
-    pub(super) fn most_bytes(&self) -> u64 {
+    pub(super) fn max_file_bytes(&self) -> u64 {
         self.shared.limits.file
     }
 
@@ -542,11 +542,11 @@ impl RevisionReader {
     pub(super) fn empty_error(&self, revision: &Revision) -> SourceError {
         SourceError::Empty {
             shown_location: self.shared.shown_location.clone(),
-            within: self.within(revision),
+            within: self.path_of_revision(revision),
         }
     }
 
-    fn within(&self, revision: &Revision) -> String {
+    fn path_of_revision(&self, revision: &Revision) -> String {
         let folder = self.shared.path.as_ref().map(|path| format!("folder {path} of ")).unwrap_or_default();
         format!("{folder}revision {}", revision.short_name())
     }

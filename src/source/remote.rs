@@ -275,7 +275,7 @@ impl RemoteReference {
     async fn fetch_until_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
         if let Some(tip) = self.remembered_revision()
             && self.store.has_revision(revision)
-            && self.descends(&tip, revision).await?
+            && self.is_descendant(&tip, revision).await?
         {
             self.store.pin(lock, revision)?;
             return Ok(true);
@@ -308,7 +308,7 @@ impl RemoteReference {
         let objects = self.fetched_objects(lock, &folders);
         let Some(tip) = self.copy_history(&objects).await? else { return Ok(false) };
         let here = self.store.has_commit(revision).map_err(|error| self.store.classify_error(&error))?;
-        if !(here && self.descends(&tip, revision).await?) {
+        if !(here && self.is_descendant(&tip, revision).await?) {
             return Ok(false);
         }
         objects.pin_copy(revision, &self.head_ref).await?;
@@ -322,7 +322,7 @@ impl RemoteReference {
     }
 
     /// Returns whether one revision is another, or an older one of it.
-    async fn descends(&self, tip: &Revision, revision: &Revision) -> Result<bool, SourceError> {
+    async fn is_descendant(&self, tip: &Revision, revision: &Revision) -> Result<bool, SourceError> {
         let (store, tip, revision) = (self.store.clone(), tip.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
         let ancestry = run_bounded(&self.shown_location, self.store.settings().fetch, walk).await??;
@@ -417,7 +417,7 @@ impl RemoteReference {
             return Ok(());
         }
         if output.is_overflowed() {
-            let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
+            let detail = "the data of the remote are larger than the quota leaves room for".to_owned();
             return Err(SourceError::Full { path: self.store.path().to_owned(), detail });
         }
         let error = self.command_error(&output, None);

@@ -180,7 +180,7 @@ fn render(
     facts: ClusterFacts,
     extent: RenderExtent,
 ) -> Result<Option<RenderedSnapshot>, SourceError> {
-    let reader = &reader.for_one_reading();
+    let reader = &reader.with_shared_handles();
     let Some(renderer) = reader.renderer() else { return Ok(None) };
     let listing = reader.next_listing(revision)?;
     let raw = reader.snapshot_of(revision, &listing)?;

@@ -101,7 +101,7 @@ impl RenderedChanges {
     }
 
     fn add_plain(&mut self, file: &ChangedFile) {
-        self.before.extend(file.before());
+        self.before.extend(file.file_before());
         self.after.extend(file.after());
     }
 }
@@ -200,7 +200,7 @@ impl RevisionReader {
         let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
         read(&store).or_else(|error| {
             // A revision can be rendered again.
-            tracing::warn!(source = %self.shown_location(), "what was rendered cannot be read: {}", error.message());
+            tracing::warn!(source = %self.shown_location(), "the rendered revision cannot be read: {}", error.message());
             Ok(None)
         })
     }

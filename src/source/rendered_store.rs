@@ -67,16 +67,16 @@ struct ListedObject {
     root: String,
     renderer: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    places: Vec<ListedPlace>,
+    places: Vec<ListedOrigin>,
 }
 
 /// File, line and column.
 #[derive(Debug, Serialize, Deserialize)]
-struct ListedPlace(String, u32, u32);
+struct ListedOrigin(String, u32, u32);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct ListedError {
-    place: ListedPlace,
+    place: ListedOrigin,
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -220,8 +220,8 @@ fn listed_object(file: &SnapshotFile) -> ListedObject {
     }
 }
 
-fn listed_place(origin: &ManifestOrigin) -> ListedPlace {
-    ListedPlace(origin.file.to_string(), origin.line, origin.column)
+fn listed_place(origin: &ManifestOrigin) -> ListedOrigin {
+    ListedOrigin(origin.file.to_string(), origin.line, origin.column)
 }
 
 fn listed_error(found: &Diagnostic) -> ListedError {
@@ -306,7 +306,7 @@ fn read_list(
 }
 
 fn read_object(listed: &ListedObject, texts: &mut SharedTexts) -> Result<SnapshotFile, git2::Error> {
-    let place = |ListedPlace(file, line, column): &ListedPlace, texts: &mut SharedTexts| {
+    let place = |ListedOrigin(file, line, column): &ListedOrigin, texts: &mut SharedTexts| {
         ManifestOrigin::new(texts.share(file), *line, *column)
     };
     let render = RenderOrigin {
@@ -322,8 +322,8 @@ fn read_object(listed: &ListedObject, texts: &mut SharedTexts) -> Result<Snapsho
     })
 }
 
-fn read_place(origin: &ListedPlace) -> ManifestOrigin {
-    let ListedPlace(file, line, column) = origin;
+fn read_place(origin: &ListedOrigin) -> ManifestOrigin {
+    let ListedOrigin(file, line, column) = origin;
     ManifestOrigin::new(file.as_str().into(), *line, *column)
 }
 

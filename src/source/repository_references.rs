@@ -11,17 +11,17 @@ use walkdir::WalkDir;
 
 use super::file_names;
 use super::followed_repository::{
-    self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, unreadable,
+    self, FollowedRepositoryError, MAX_OWN_FILE_BYTES, PointerForm, RepositoryFolders, read_error,
 };
 use super::short_name::is_whole_id;
 
-/// As many references that name another one as git follows, and some more.
+/// The longest chain of references that name each other: somewhat more than git follows.
 const MAX_REFERENCE_CHAIN: usize = 10;
 
 /// The longest file of one reference: a name, and the words before it.
 const MAX_REFERENCE_BYTES: u64 = 8 << 10;
 
-/// As many entries are looked at for a branch beside the missing one.
+/// The maximum number of entries that are read to find a branch in place of a missing one.
 const MAX_READ_REFERENCES: usize = 10_000;
 
 /// The references that each work tree has for itself.
@@ -134,7 +134,7 @@ impl RepositoryFolders {
             name = next;
         }
         let why = format!("it names a reference after {MAX_REFERENCE_CHAIN} others");
-        Err(unreadable(&self.folder_of(&name).join(&name), io::Error::other(why)))
+        Err(read_error(&self.folder_of(&name).join(&name), io::Error::other(why)))
     }
 
     /// Returns the folder that holds a reference.
@@ -161,7 +161,7 @@ impl RepositoryFolders {
         }
         let Some(id) = whole_id(&text) else {
             let why = "it holds neither an id nor the name of a reference";
-            return Err(unreadable(&file, io::Error::other(why)));
+            return Err(read_error(&file, io::Error::other(why)));
         };
         Ok(Some(ReferenceValue::Object(id)))
     }
@@ -177,7 +177,7 @@ impl RepositoryFolders {
         let id = line.get(..40).and_then(|id| std::str::from_utf8(id).ok()).and_then(whole_id);
         let Some(id) = id else {
             let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
-            return Err(unreadable(&self.common.join(PACKED_FILE), io::Error::other(why)));
+            return Err(read_error(&self.common.join(PACKED_FILE), io::Error::other(why)));
         };
         Ok(Some(ReferenceValue::Object(id)))
     }

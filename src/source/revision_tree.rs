@@ -17,7 +17,7 @@ use super::reader::{RevisionForm, RevisionReader};
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
 use super::tree::{self, EntryBudget, WalkStop};
-use super::tree_listing::{ListedEntry, TreeListing};
+use super::tree_listing::{ModeAndObject, TreeListing};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_LINK_TARGET_BYTES: u64 = 4096;
@@ -121,7 +121,7 @@ struct FolderMemory {
     /// None where no folder is at the path.
     listings: HashMap<String, Option<Arc<TreeListing>>>,
     /// The judged entries of listings, by mode and object.
-    classified: HashMap<ListedEntry, TreeEntry>,
+    classified: HashMap<ModeAndObject, TreeEntry>,
     /// The entries that may still be in all of them; none before the first one.
     budget: Option<EntryBudget>,
 }
@@ -146,8 +146,8 @@ impl RevisionTree {
     }
 
     /// Returns the same revision with nothing remembered of it, and no handle left open.
-    pub(crate) fn unread(&self) -> Self {
-        Self::new(self.reader.outside_of_readings(), self.root)
+    pub(crate) fn fresh_copy(&self) -> Self {
+        Self::new(self.reader.with_own_handles(), self.root)
     }
 
     /// Returns what is at a path, which is `/` between names that are neither empty nor dots.
@@ -226,7 +226,7 @@ impl RevisionTree {
     /// the cost of their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
         self.reader.read_objects(|objects| {
-            let budget = EntryBudget::new(self.reader.most_entries());
+            let budget = EntryBudget::new(self.reader.max_entries());
             let mut diff = TreeDiff { objects, budget, paths: Vec::new() };
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);
             done.map_err(|stop| self.reader.stop(stop))?;
@@ -259,7 +259,7 @@ impl RevisionTree {
 
     fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<TreeListing>, SourceError> {
         let (tree, bytes) = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
-        let most = self.reader.most_entries();
+        let most = self.reader.max_entries();
         let mut memory = self.memory();
         let budget = memory.budget.get_or_insert_with(|| EntryBudget::new(most));
         budget.take_tree(&tree, bytes).map_err(|stop| self.reader.stop(stop))?;

@@ -21,7 +21,7 @@ pub(super) struct FolderEntry {
     pub(super) kind: EntryKind,
     /// Its content, or the text of the link; else what stands for the reason.
     pub(super) id: Oid,
-    /// In bytes.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 

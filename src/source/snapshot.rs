@@ -167,7 +167,7 @@ impl ChangedFile {
     }
 
     /// Returns the file before the change, as it was in the revision; none where it is new.
-    pub(super) fn before(&self) -> Option<SnapshotFile> {
+    pub(super) fn file_before(&self) -> Option<SnapshotFile> {
         self.old.map(|(blob, size)| self.with_content(blob, size))
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct SourceObservation {
 pub(crate) struct Source {
     name: String,
     shown_location: String,
-    /// For all work that waits for the disk.
+    /// The slot of all work that waits for the disk.
     work: WorkSlot,
     location: ResolvedLocation,
     identity: String,
@@ -155,7 +155,7 @@ impl Source {
 
     /// Returns when an observation of this process last succeeded: how old
     /// [`Source::current_revision`] may be.
-    pub(crate) const fn last_reached(&self) -> Option<Instant> {
+    pub(crate) const fn last_success(&self) -> Option<Instant> {
         self.last_success
     }
 
@@ -229,7 +229,7 @@ impl Source {
                     verifier.accept(&revision);
                 }
                 let waiting = match &self.origin {
-                    RevisionOrigin::Directory(directory) => directory.waiting(),
+                    RevisionOrigin::Directory(directory) => directory.absent_files(),
                     _ => Vec::new(),
                 };
                 Ok(SourceObservation { revision, changed, rendered, waiting })
@@ -271,10 +271,10 @@ impl Source {
         match brought {
             Ok(true) if read.await.is_ok() => self.current = Some(accepted),
             Ok(_) => {
-                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had any more");
+                tracing::warn!(source = %self.name, %accepted, "the accepted revision is no longer there");
             }
             Err(error) => {
-                tracing::warn!(source = %self.name, %accepted, "what was accepted last cannot be had: {error}");
+                tracing::warn!(source = %self.name, %accepted, "the accepted revision cannot be fetched: {error}");
             }
         }
     }
@@ -536,7 +536,7 @@ impl Source {
         };
         let spread = base.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0));
         let due = match &self.origin {
-            RevisionOrigin::Directory(directory) => directory.due(),
+            RevisionOrigin::Directory(directory) => directory.next_check(),
             _ => None,
         };
         due.map_or(spread, |due| spread.min(due))
@@ -557,7 +557,7 @@ impl Source {
         &self,
         read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let reader = self.reader.for_one_reading();
+        let reader = self.reader.with_shared_handles();
         self.run_blocking(move || read(&reader)).await
     }
 }

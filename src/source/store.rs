@@ -515,7 +515,7 @@ impl RevisionStore {
                 Ok(output) => git_messages::error_detail(&output.stderr, &[]),
                 Err(failure) => format!("{failure:?}"),
             };
-            tracing::warn!(store = %self.path.display(), step = ?step, failure, "store not tidied");
+            tracing::warn!(store = %self.path.display(), step = ?step, failure, "the store cannot be packed");
             return false;
         }
         true

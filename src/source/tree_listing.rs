@@ -3,7 +3,7 @@
 use git2::{Oid, Tree};
 
 /// The mode and the object of an entry.
-pub(super) type ListedEntry = (i32, Oid);
+pub(super) type ModeAndObject = (i32, Oid);
 
 /// The entries of a tree, ordered by the bytes of their names. Of several with one name the last
 /// one counts.
@@ -29,7 +29,7 @@ impl TreeListing {
         )
     }
 
-    fn of_entries(entries: impl Iterator<Item = (Box<[u8]>, ListedEntry)>) -> Self {
+    fn of_entries(entries: impl Iterator<Item = (Box<[u8]>, ModeAndObject)>) -> Self {
         let mut entries: Vec<NamedEntry> =
             entries.map(|(name, (mode, id))| NamedEntry { name, mode, id }).collect();
         // git has them in nearly the same order.
@@ -45,13 +45,13 @@ impl TreeListing {
     }
 
     /// Returns the entry of a name.
-    pub(super) fn get(&self, name: &str) -> Option<ListedEntry> {
+    pub(super) fn get(&self, name: &str) -> Option<ModeAndObject> {
         let place = self.0.binary_search_by(|entry| (*entry.name).cmp(name.as_bytes())).ok()?;
         self.0.get(place).map(NamedEntry::entry)
     }
 
     /// Returns the entries behind a name, in their order.
-    pub(super) fn after(&self, name: &str) -> impl Iterator<Item = ListedEntry> {
+    pub(super) fn after(&self, name: &str) -> impl Iterator<Item = ModeAndObject> {
         let first = self.0.partition_point(|entry| *entry.name <= *name.as_bytes());
         self.0.iter().skip(first).map(NamedEntry::entry)
     }
@@ -63,7 +63,7 @@ impl TreeListing {
 }
 
 impl NamedEntry {
-    const fn entry(&self) -> ListedEntry {
+    const fn entry(&self) -> ModeAndObject {
         (self.mode, self.id)
     }
 }

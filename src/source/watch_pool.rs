@@ -92,7 +92,7 @@ impl WatchInstance {
         let sinks: Arc<Mutex<BTreeMap<u64, FileEventHandler>>> = Arc::default();
         let reported = sinks.clone();
         let report = move |event: notify::Result<notify::Event>| {
-            for sink in unpoisoned(&reported).values() {
+            for sink in lock_ignoring_poison(&reported).values() {
                 sink(&event);
             }
         };
@@ -112,8 +112,8 @@ pub(super) struct WatchSubscription {
 impl WatchPool {
     /// Returns the one of this process.
     pub(super) fn shared() -> Arc<Self> {
-        static SHARED: LazyLock<Arc<WatchPool>> = LazyLock::new(Arc::default);
-        SHARED.clone()
+        static SHARED_POOL: LazyLock<Arc<WatchPool>> = LazyLock::new(Arc::default);
+        SHARED_POOL.clone()
     }
 
     /// Watches folders of one device. The sink also sees what others of its instance watch.
@@ -128,8 +128,8 @@ impl WatchPool {
         let (instance, number) = self.subscribe(device, targets.clone())?;
         let subscription = WatchSubscription { pool: self.clone(), instance, number };
         let instance = &subscription.instance;
-        unpoisoned(&instance.sinks).insert(number, sink);
-        let mut watcher = unpoisoned(&instance.watcher);
+        lock_ignoring_poison(&instance.sinks).insert(number, sink);
+        let mut watcher = lock_ignoring_poison(&instance.watcher);
         for target in &targets {
             let mode = match target.depth {
                 WatchDepth::Flat => RecursiveMode::NonRecursive,
@@ -148,7 +148,7 @@ impl WatchPool {
         device: Option<u64>,
         targets: Vec<WatchTarget>,
     ) -> notify::Result<(Arc<WatchInstance>, u64)> {
-        let mut state = unpoisoned(&self.0);
+        let mut state = lock_ignoring_poison(&self.0);
         let number = state.next;
         state.next += 1;
         let fits = |pooled: &PooledInstance| pooled.device == device && pooled.has_room_for(&targets);
@@ -166,7 +166,7 @@ impl WatchPool {
 
     /// Ends the share of a subscription, and returns the paths that nobody else watches.
     fn unsubscribe(&self, instance: &Arc<WatchInstance>, number: u64) -> Vec<PathBuf> {
-        let mut state = unpoisoned(&self.0);
+        let mut state = lock_ignoring_poison(&self.0);
         let found = state.instances.iter().position(|pooled| Arc::ptr_eq(&pooled.instance, instance));
         let Some(position) = found else { return Vec::new() };
         let pooled = &mut state.instances[position];
@@ -181,16 +181,16 @@ impl WatchPool {
 
     #[cfg(test)]
     fn count_instances(&self) -> usize {
-        unpoisoned(&self.0).instances.len()
+        lock_ignoring_poison(&self.0).instances.len()
     }
 }
 
 impl Drop for WatchSubscription {
     fn drop(&mut self) {
-        unpoisoned(&self.instance.sinks).remove(&self.number);
+        lock_ignoring_poison(&self.instance.sinks).remove(&self.number);
         // Locked before the share ends: a later subscription to one of its paths watches it after
         // this has unwatched it.
-        let mut watcher = unpoisoned(&self.instance.watcher);
+        let mut watcher = lock_ignoring_poison(&self.instance.watcher);
         for path in self.pool.unsubscribe(&self.instance, self.number) {
             // Fails where the folder is gone, and its watch with it.
             let _ = watcher.unwatch(&path);
@@ -199,7 +199,7 @@ impl Drop for WatchSubscription {
 }
 
 /// Locks what a panic of another thread left as it was.
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -91,7 +91,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
     });
     let run = site.rhumb(&["prune", "confirm", "configmap/theirs", "--source", "confirm-other"]).ends(3);
     run.says(&["orders.confirm-other.rhumb.dev", "cannot patch resource \"configmaps\""]);
-    run.says(&["may order what becomes of source confirm-other"]);
+    run.says(&["allow to give orders to source confirm-other"]);
     // Nor by the own orders object.
     let uid = site.value("ConfigMap", "theirs", "/metadata/uid");
     let order =

@@ -403,7 +403,7 @@ fn what_keeps_a_source_from_going_is_in_its_status() {
     await_condition(&site, "shop", "Stalled", &["True InventoryUnread", unread, "let the user list"]);
     assert!(site.has("ConfigMap", "a"));
     site.api.merge(LIMITED, "setup", &json!({"rules": rules}));
-    let waits = "ConfigMap customs/a: pruned when source elsewhere, which may want it, was looked at again";
+    let waits = "ConfigMap customs/a: pruned when source elsewhere, which may want it, was observed again";
     await_condition(&site, "shop", "Reconciling", &["True Deleting", waits]);
     assert!(site.has("ConfigMap", "a"));
     site.api.delete(&path(&site, "elsewhere"));

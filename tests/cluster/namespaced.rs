@@ -114,7 +114,7 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forg
     repo.commit("Remove three");
     let window = site.window();
     let mut daemon = site.configured(&of(&both[..1]));
-    daemon.says(&["what it may have in namespace parted-other is neither watched, repaired nor deleted"]);
+    daemon.says(&["any objects of it in namespace parted-other are neither watched, repaired nor deleted"]);
     site.await_absence("ConfigMap", "old");
     // The inventory is tidied when nothing is left to do.
     until("the inventory is tidied", || {
@@ -123,7 +123,7 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_reported_and_never_forg
     assert_eq!(named(&site, "additional-namespaces"), both.map(str::to_owned).into());
     assert!(named(&site, "contains-group-kinds").contains("Secret"));
     assert!(away("kept").is_some() && away("gone").is_some());
-    let reports = daemon.log().matches("what it may have in namespace").count();
+    let reports = daemon.log().matches("any objects of it in namespace").count();
     assert_eq!(reports, 1);
     daemon.stop();
     let is_read = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
@@ -158,7 +158,7 @@ fn a_namespace_that_is_not_there_yet_keeps_all_from_being_pruned_and_nothing_fro
     daemon.says(&["nothing is pruned while ConfigMap cannot be listed", "unready-later"]);
     // Two looks at everything later it is still there.
     for _ in 0..2 {
-        daemon.says_since(daemon.mark(), &["looked at everything"]);
+        daemon.says_since(daemon.mark(), &["checked everything"]);
     }
     assert!(site.has("ConfigMap", "old"));
     make_namespace(&site, "unready-later");

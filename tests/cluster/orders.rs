@@ -293,7 +293,11 @@ fn whoever_may_not_order_is_informed() {
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(3);
     let object = "ConfigMap orders-rights-rhumb/orders.orders-rights.rhumb.dev";
     run.says(&["error:", object, "cannot patch resource \"configmaps\""]);
-    run.says(&["hint: who may `get` and `patch`", object, "may order what becomes of source orders-rights"]);
+    run.says(&[
+        "hint: the rights to `get` and `patch`",
+        object,
+        "allow to give orders to source orders-rights",
+    ]);
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "Settled"]);
 }
 

@@ -46,7 +46,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     proxy.add(Rule::new(lists, Fault::Replace(Answer::error(403, "Forbidden"))));
     let planned = site.diff(folder.path(), &flags).ends(1);
     planned.says(&["- ConfigMap others-diff/env"]);
-    planned.says(&["what other sources of the cluster want is not known"]);
+    planned.says(&["it is not known what other sources of the cluster want"]);
 }
 
 #[test]

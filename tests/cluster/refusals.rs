@@ -254,7 +254,7 @@ fn a_label_that_a_policy_of_the_cluster_takes_away_is_reported_and_not_written_a
     repo.change("other.yaml", &yaml::config_map("other", "a", "1"));
     until("the other one is written too", || site.has("ConfigMap", "other"));
     for _ in 0..5 {
-        daemon.says_since(daemon.mark(), &["looked at everything"]);
+        daemon.says_since(daemon.mark(), &["checked everything"]);
     }
     assert!(window.to("configmaps", "map").len() <= 2, "{:#?}", window.to("configmaps", "map"));
 }

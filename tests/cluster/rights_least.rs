@@ -49,7 +49,7 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
     // A wait is in the rollout ledger within some 2 s; the second resync from now is later than
     // that.
     for _ in 0..2 {
-        daemon.says_since(daemon.mark(), &["looked at everything"]);
+        daemon.says_since(daemon.mark(), &["checked everything"]);
     }
     drop(daemon);
     let calls = window.calls();

@@ -40,7 +40,7 @@ pub(crate) struct Shell {
 }
 
 /// The end of a command.
-struct Ended {
+struct CommandEnd {
     exit_code: i32,
     output: String,
 }
@@ -73,7 +73,7 @@ impl Shell {
         if command.text.starts_with("rhumb run ") {
             let daemon = Daemon::start(self.command(&format!("exec {}", command.text)));
             eventually(&place, LIMIT, || {
-                self.compared(command, &Ended { exit_code: 0, output: daemon.log() })
+                self.compared(command, &CommandEnd { exit_code: 0, output: daemon.log() })
             });
             self.daemon = Some(daemon);
         } else if REPEATED_COMMANDS.iter().any(|start| command.text.starts_with(start)) {
@@ -96,7 +96,7 @@ impl Shell {
     }
 
     /// Runs a command to its end.
-    fn ended(&self, place: &str, text: &str) -> Ended {
+    fn ended(&self, place: &str, text: &str) -> CommandEnd {
         let printed = self.home.path().join(".printed");
         let file = File::create(&printed).unwrap();
         let mut command = self.command(text);
@@ -105,7 +105,7 @@ impl Shell {
             Some(status) => Ok(status),
             None => Err(fs::read_to_string(&printed).unwrap()),
         });
-        Ended { exit_code: status.code().unwrap_or(-1), output: fs::read_to_string(printed).unwrap() }
+        CommandEnd { exit_code: status.code().unwrap_or(-1), output: fs::read_to_string(printed).unwrap() }
     }
 
     /// Prepares a command in the home directory, with no settings of this machine.
@@ -125,7 +125,7 @@ impl Shell {
     }
 
     /// Says how what was printed differs from what the page shows.
-    fn compared(&self, command: &ShownCommand, ended: &Ended) -> Result<(), String> {
+    fn compared(&self, command: &ShownCommand, ended: &CommandEnd) -> Result<(), String> {
         let home = self.home.path().to_str().unwrap();
         let output = ended.output.replace(home, HOME);
         let normal = |line: &str| normal_form(line);

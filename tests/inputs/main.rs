@@ -80,7 +80,7 @@ fn inputs() -> Option<&'static Inputs> {
 type States = BTreeMap<String, &'static str>;
 
 /// One daemon over a source for each root of a group.
-struct Followed<'a> {
+struct GroupFollower<'a> {
     site: TestNamespace<'a>,
     roots: &'a [&'a Root],
     text: String,
@@ -88,7 +88,7 @@ struct Followed<'a> {
     runtime: tempfile::TempDir,
 }
 
-impl<'a> Followed<'a> {
+impl<'a> GroupFollower<'a> {
     fn new(site: TestNamespace<'a>, roots: &'a [&'a Root], marker: &Repo) -> Self {
         let programs = Renderers::find().unwrap();
         let (kustomize, helm) = (programs.kustomize.display(), programs.helm.display());
@@ -242,7 +242,7 @@ fn follow(number: usize) {
     let Some(roots) = groups.get(number) else { return };
     let cluster = DedicatedCluster::complete();
     let marker = Repo::new(&[("marker.yaml", yaml::config_map("marker", "pass", "first"))]);
-    let followed = Followed::new(TestNamespace::on(&cluster, "inputs"), roots, &marker);
+    let followed = GroupFollower::new(TestNamespace::on(&cluster, "inputs"), roots, &marker);
     followed.make_namespaces();
     let mut daemon = followed.start();
     followed.make_accounts();

@@ -154,10 +154,10 @@ async fn a_restart_ends_what_was_steady_and_three_are_too_many() {
     web.annotate(json!({ "controlplane/crash-after": "1s" }));
     let mut web = web.start().await;
     let first = web.until(|pods| pods.count_ready_newest() == 1).await;
-    let since = first.steady_since().unwrap();
-    web.until(|pods| pods.count_ready_newest() == 0 && pods.steady_since().is_none()).await;
+    let since = first.steady_time().unwrap();
+    web.until(|pods| pods.count_ready_newest() == 0 && pods.steady_time().is_none()).await;
     let second = web.until(|pods| pods.count_ready_newest() == 1).await;
-    assert!(second.steady_since().unwrap() > since);
+    assert!(second.steady_time().unwrap() > since);
     assert_eq!((second.pods[0].restarts, second.pods[0].new_restarts), (1, 1));
     assert_eq!(second.pods[0].uid, first.pods[0].uid);
     assert_eq!(find_failure(&second, Instant::now()), None);

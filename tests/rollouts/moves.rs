@@ -440,7 +440,7 @@ fn what_moves_to_another_repository_is_not_deleted_before_the_daemon_of_that_one
     second.signal("STOP");
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
-    await_recorded(&site, "a", &["env", "source moves-look-b", "was looked at again"]);
+    await_recorded(&site, "a", &["env", "source moves-look-b", "was observed again"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     second.signal("CONT");
     await_owner(&site, &site.at("ConfigMap", "env"), "b");

@@ -92,18 +92,22 @@ impl Fixture {
     }
 
     /// Runs a renderer without any sandbox, for what it would have done.
-    pub(crate) fn bare(&self, program: &Path, words: &[&str]) -> Bare {
+    pub(crate) fn bare(&self, program: &Path, words: &[&str]) -> UnsandboxedRun {
         let mut command = Command::new(program);
         command.current_dir(self.tree()).args(words).env_clear().env("HOME", self.private());
         let output = command.env("PATH", "/usr/bin:/bin").output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Bare { success: output.status.success(), output: text(&output.stdout), stderr: text(&output.stderr) }
+        UnsandboxedRun {
+            success: output.status.success(),
+            output: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 }
 
 /// The answer of a program without any sandbox.
 #[derive(Debug)]
-pub(crate) struct Bare {
+pub(crate) struct UnsandboxedRun {
     pub(crate) success: bool,
     pub(crate) output: String,
     pub(crate) stderr: String,
@@ -153,10 +157,10 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
     let stopped = by.iter().any(|stop| match (&outcome, *stop) {
         (Err(error), Stop::Killed(part)) => error.part() == Some(part),
         (Ok(output), Stop::Denied(part, words)) => {
-            output.denied_by() == Some(part) && output.stderr.contains(words)
+            output.denied_part() == Some(part) && output.stderr.contains(words)
         }
         (Ok(output), Stop::Refused(words)) => {
-            !output.is_success() && output.denied_by().is_none() && output.stderr.contains(words)
+            !output.is_success() && output.denied_part().is_none() && output.stderr.contains(words)
         }
         _ => false,
     });
@@ -165,7 +169,7 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
 
 fn found(outcome: &Result<RunOutput, SandboxError>) -> String {
     match outcome {
-        Ok(output) => format!("exit {}, denied by {:?}", output.code, output.denied_by()),
+        Ok(output) => format!("exit {}, denied by {:?}", output.code, output.denied_part()),
         Err(error) => format!("{:?}", error.part()),
     }
 }

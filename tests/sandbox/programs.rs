@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::sandbox::{
-    ProgramError, ProgramFinder, ProgramPlace, ProgramVersion, RenderProgram,
+    ProgramError, ProgramFinder, ProgramLookup, ProgramVersion, RenderProgram,
 };
 use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ fn printing(dir: &Path, name: &str, version: &str) {
 fn find(
     finder: &ProgramFinder,
     program: RenderProgram,
-    place: ProgramPlace<'_>,
+    place: ProgramLookup<'_>,
 ) -> Result<rhumb::testing::input::sandbox::InstalledProgram, ProgramError> {
     wait_for(finder.find(program, place, SandboxMode::Full))
 }
@@ -39,11 +39,11 @@ fn the_real_programs_tell_their_versions_in_the_sandbox() {
     let finder = ProgramFinder::new(sandbox());
     let path = std::env::join_paths([kustomize(), helm()].map(|path| path.parent().unwrap())).unwrap();
     for (program, file) in [(RenderProgram::Kustomize, kustomize()), (RenderProgram::Helm, helm())] {
-        let named = find(&finder, program, ProgramPlace::File(file)).unwrap();
+        let named = find(&finder, program, ProgramLookup::File(file)).unwrap();
         assert_eq!(named.path, file.canonicalize().unwrap());
         assert!(named.version > program.floor(), "{named:?}");
         assert_ne!(named.digest, [0; 32]);
-        let searched = find(&finder, program, ProgramPlace::Search(&path)).unwrap();
+        let searched = find(&finder, program, ProgramLookup::Search(&path)).unwrap();
         assert_eq!(searched.program, program);
     }
 }
@@ -52,7 +52,7 @@ fn the_real_programs_tell_their_versions_in_the_sandbox() {
 fn a_file_is_asked_again_when_it_is_another_one() {
     let dir = TempDir::new().unwrap();
     let finder = ProgramFinder::new(sandbox());
-    let place = ProgramPlace::Search(dir.path().as_os_str());
+    let place = ProgramLookup::Search(dir.path().as_os_str());
     let found = || find(&finder, RenderProgram::Kustomize, place).unwrap();
     printing(dir.path(), "kustomize", "v5.0.1");
     let first = found();
@@ -69,7 +69,7 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
     let dir = TempDir::new().unwrap();
     let finder = ProgramFinder::new(sandbox());
     let check = |program, expected: &[&str]| {
-        let place = ProgramPlace::Search(dir.path().as_os_str());
+        let place = ProgramLookup::Search(dir.path().as_os_str());
         let error = find(&finder, program, place).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Config, "{error}");
         let text = error.to_string();
@@ -87,7 +87,7 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
     fs::write(dir.path().join("helm"), "#!/bin/sh\nexec helm.real \"$@\"\n").unwrap();
     fs::set_permissions(dir.path().join("helm"), fs::Permissions::from_mode(0o755)).unwrap();
     check(RenderProgram::Helm, &["is a script", "name the program that it starts"]);
-    let nowhere = find(&finder, RenderProgram::Helm, ProgramPlace::Search(OsStr::new(""))).unwrap_err();
+    let nowhere = find(&finder, RenderProgram::Helm, ProgramLookup::Search(OsStr::new(""))).unwrap_err();
     assert!(matches!(nowhere, ProgramError::Missing { .. }), "{nowhere}");
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct WorkTree(TempDir);
 
 /// The printed objects, and each finding as its place and its words.
 #[derive(Debug)]
-pub(crate) struct Printed {
+pub(crate) struct PrintedObjects {
     pub(crate) objects: Vec<Value>,
     pub(crate) findings: Vec<String>,
 }
@@ -50,13 +50,13 @@ impl WorkTree {
 
     /// Prints a folder, with the programs of another one. Fails beyond the memory of rhumb.
     #[track_caller]
-    pub(crate) fn print(&self, path: &str, programs: &Path) -> Printed {
+    pub(crate) fn print(&self, path: &str, programs: &Path) -> PrintedObjects {
         self.print_by(&[path], programs)
     }
 
     /// Does the same with these arguments.
     #[track_caller]
-    pub(crate) fn print_by(&self, arguments: &[&str], programs: &Path) -> Printed {
+    pub(crate) fn print_by(&self, arguments: &[&str], programs: &Path) -> PrintedObjects {
         let script = format!("ulimit -d {MEMORY_KIB} && exec \"$@\"");
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_rhumb"), "render", "--output", "json"]);
@@ -70,7 +70,7 @@ impl WorkTree {
             let line = found["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
             format!("{}{line}: {}", found["file"].as_str().unwrap(), found["message"].as_str().unwrap())
         };
-        Printed {
+        PrintedObjects {
             objects: shown["objects"].as_array().unwrap().clone(),
             findings: shown["diagnostics"].as_array().unwrap().iter().map(text).collect(),
         }

@@ -273,6 +273,33 @@ fn each_page_is_in_the_book() {
     none("docs/SUMMARY.md does not name", missing.collect());
 }
 
+/// Returns the headings of a decision that are missing or in another order.
+fn missing_parts<'a>(page: &str, parts: &[&'a str]) -> Vec<&'a str> {
+    let mut lines = page.lines();
+    parts.iter().copied().filter(|part| !lines.any(|line| line.strip_prefix("## ") == Some(*part))).collect()
+}
+
+#[test]
+fn each_decision_has_its_context_and_its_consequences() {
+    let is_decision = |path: &str| path.starts_with("docs/decisions/0");
+    let mut broken = Vec::new();
+    for page in documents().iter().filter(|page| is_decision(&page.path)) {
+        let missing = missing_parts(&page.text, &["Context", "Decision", "Consequences"]);
+        broken.extend(missing.into_iter().map(|part| format!("{}: {part}", page.path)));
+    }
+    none("a decision has a context and consequences", broken);
+}
+
+#[test]
+fn missing_parts_of_a_decision_are_found() {
+    fn check(page: &str, expected: &[&str]) {
+        assert_eq!(missing_parts(page, &["Context", "Decision"]), expected, "{page}");
+    }
+    check("# 1. One\n\n## Context\n\nA.\n\n## Decision\n\nB.\n", &[]);
+    check("# 1. Context\n\nContext\n\n## Decision\n", &["Context", "Decision"]);
+    check("## Decision\n\n## Context\n", &["Decision"]);
+}
+
 #[test]
 fn documents_are_short_and_narrow() {
     assert!(read("README.md").len() <= 8_000, "README.md has at most 8 kB");

@@ -2,7 +2,7 @@
 
 use super::panes::{ALL_PANES, Pane, PaneItem};
 
-/// With fewer rows for all panes, one alone is shown.
+/// The minimum number of rows for all panes; with fewer, one alone is shown.
 const MIN_ROWS_FOR_ALL_PANES: u16 = 14;
 
 /// The rows of the screen from which on the header has two.

@@ -47,7 +47,7 @@ pub struct ObjectWarning {
     pub whose: Arc<str>,
     /// One word, for example `FailedScheduling`.
     pub reason: Arc<str>,
-    /// In one line.
+    /// The message, in one line.
     pub message: Arc<str>,
     /// The number of occurrences.
     pub count: u64,

@@ -88,7 +88,7 @@ impl PreviewRun {
             Ok(orders) => orders.map(|orders| orders.data).unwrap_or_default(),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.notes.push(format!("what was confirmed lately is not known: {error}"));
+                self.notes.push(format!("it is not known what was confirmed lately: {error}"));
                 return Ok(Vec::new());
             }
         };

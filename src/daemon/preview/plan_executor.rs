@@ -23,7 +23,7 @@ impl PlanExecutor<'_> {
 }
 
 impl DecisionExecutor for PlanExecutor<'_> {
-    const WRITES: WriteMode = WriteMode::Planned;
+    const WRITE_MODE: WriteMode = WriteMode::Planned;
 
     fn engine_mut(&mut self) -> &mut Engine {
         self.engine

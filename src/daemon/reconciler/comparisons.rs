@@ -63,9 +63,7 @@ impl Reconciler {
             [(_, DesiredState::Object(desired)), ..] if has_owner => {
                 ComparisonTarget::Content(desired.clone())
             }
-            [(_, DesiredState::Unusable(_))] => {
-                ComparisonTarget::Unknown("what its manifest asks for cannot be used")
-            }
+            [(_, DesiredState::Unusable(_))] => ComparisonTarget::Unknown("its manifest cannot be used"),
             _ => ComparisonTarget::Unknown("several sources ask for it"),
         };
         let live = self.engine.view().live_object(id);

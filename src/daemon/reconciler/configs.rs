@@ -2,12 +2,13 @@
 //! not from git.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, ConfigKey, DataChange, DataEvent, DataWatchHandle, EventSink, ServiceAccount,
@@ -18,11 +19,6 @@ use crate::engine::{
 };
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
-/// The shortest wait before the key is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
-
 /// The kind, namespace and account that a watch reads.
 type DataInformerKey = (GroupKind, Option<String>, Option<ServiceAccount>);
 
@@ -30,7 +26,7 @@ type DataInformerKey = (GroupKind, Option<String>, Option<ServiceAccount>);
 pub(super) struct ConfigDataWatches {
     key: Option<ConfigKey>,
     call: CallState,
-    /// Before this the key is not asked for again.
+    /// The time before which the key is not read again.
     pub(super) due: Option<Instant>,
     /// Indicates whether the key is to be read.
     stale: bool,

@@ -17,6 +17,7 @@ use super::super::inventory::{
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::SourceTaskRequest;
 use super::super::unreadable_records::{UnreadableRecords, explain_unwritable};
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use super::{Reconciler, RunMode};
 use crate::cluster::{self, InventoryObject};
 use crate::engine::{
@@ -26,12 +27,9 @@ use crate::engine::{
 use crate::object::{ErrorClass, GroupKind, ObjectId, Revision, count_text};
 use crate::report::{AuthorCommand, EventReason, StatusAuthor, StatusSummary};
 
-/// The shortest wait before an inventory is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The longest one: when the API server is back, what depends on the inventory is soon tried again.
+/// The longest wait before an inventory is asked for again. When the API server is back, what
+/// depends on it is soon tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// Returns whether an inventory cannot be read because its name is that of somebody's own data.
 fn is_foreign(error: &cluster::ClusterError) -> bool {
@@ -140,7 +138,7 @@ impl Reconciler {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
-                tracing::warn!(source = %self.engine.view().source(source).declared.name, "the inventory: {error}");
+                tracing::warn!(source = %self.engine.view().source(source).declared.name, "the inventory cannot be read or written: {error}");
                 store.call = CallState::Busy;
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) =
@@ -480,7 +478,7 @@ impl Reconciler {
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {
-                tracing::info!(%source, "it can prune again");
+                tracing::info!(%source, "its pruning goes on");
             }
             store.unlisted_reason = why;
         }

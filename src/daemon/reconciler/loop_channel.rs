@@ -109,26 +109,26 @@ mod tests {
 
     /// The things that are ready at once.
     #[derive(Clone, Copy)]
-    enum Ready {
+    enum ReadyInput {
         EndedTask,
         Event,
         Stop,
     }
 
     /// Returns the words for the wakeup of a loop whose deadline is now.
-    async fn wakeup(ready: &[Ready], is_stopping: bool) -> String {
+    async fn wakeup(ready: &[ReadyInput], is_stopping: bool) -> String {
         let cluster = FakeApiServer::start(|_, _| ScriptedReply::Silence).await.cluster;
         let mut channel = LoopChannel::new(cluster);
         let stop = CancellationToken::new();
         for ready in ready {
             match ready {
-                Ready::EndedTask => {
+                ReadyInput::EndedTask => {
                     let (sender, ended) = oneshot::channel::<()>();
                     channel.tasks.keep("the reader", async move { drop(sender) });
                     assert!(ended.await.is_err());
                 }
-                Ready::Event => assert!(channel.sender.try_send(LoopEvent::VersionsUsed).is_ok()),
-                Ready::Stop => stop.cancel(),
+                ReadyInput::Event => assert!(channel.sender.try_send(LoopEvent::VersionsUsed).is_ok()),
+                ReadyInput::Stop => stop.cancel(),
             }
         }
         match channel.next(Instant::now(), (!is_stopping).then_some(&stop)).await {
@@ -142,14 +142,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_loop_is_woken_by_the_first_that_is_ready_in_the_order_of_the_table() {
-        async fn check(ready: &[Ready], is_stopping: bool, expected: &str) {
+        async fn check(ready: &[ReadyInput], is_stopping: bool, expected: &str) {
             assert_eq!(wakeup(ready, is_stopping).await, expected);
         }
-        check(&[Ready::Stop, Ready::Event, Ready::EndedTask], false, "the reader").await;
-        check(&[Ready::Stop, Ready::Event], false, "event").await;
-        check(&[Ready::Stop], false, "stop").await;
+        check(&[ReadyInput::Stop, ReadyInput::Event, ReadyInput::EndedTask], false, "the reader").await;
+        check(&[ReadyInput::Stop, ReadyInput::Event], false, "event").await;
+        check(&[ReadyInput::Stop], false, "stop").await;
         check(&[], false, "deadline").await;
-        check(&[Ready::Stop, Ready::Event], true, "event").await;
-        check(&[Ready::Stop], true, "deadline").await;
+        check(&[ReadyInput::Stop, ReadyInput::Event], true, "event").await;
+        check(&[ReadyInput::Stop], true, "deadline").await;
     }
 }

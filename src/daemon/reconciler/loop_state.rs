@@ -15,7 +15,7 @@ use super::super::inventory::{CallState, InventoryStore};
 use super::super::kinds::KindWatches;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::ReadSettings;
-use super::super::parsed_files::ParsedFiles;
+use super::super::parsed_manifests::ParsedManifests;
 use super::super::setup::{SourceFiles, SourceSetup};
 use super::super::source_task::SourceTaskRequest;
 use super::super::trace_writer::TraceWriter;
@@ -38,6 +38,10 @@ use crate::report::{Metrics, ObjectEvent, Outcome};
 /// The interval at which a fresh list of every kind audits the watches, or every second resync
 /// where that is sooner. A lost event is found within it.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
+/// The shortest wait before a call about a record of rhumb is tried again.
+pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The same where a person has to change something first.
+pub(super) const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The last report about each object.
 #[derive(Default)]
@@ -102,7 +106,7 @@ impl SourceTasks {
     pub(super) fn of_sources(
         sources: Vec<SourceSetup>,
         namespace: &str,
-        parsed: &ParsedFiles,
+        parsed: &ParsedManifests,
         engine: &mut Engine,
         informer_groups: &mut InformerGroups,
     ) -> (Self, Vec<ContentOrigin>) {

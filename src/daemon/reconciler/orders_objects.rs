@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use crate::cluster::{self, InformerEvent, OrdersObject, source_of_orders};
 use crate::engine::{self, Input, OrderVerb, ResourceVersion, SourceId, SourceLifecycle, SourceWrites};
 use crate::object::ErrorClass;
 use crate::render::CodedReason;
 use crate::report::{EventMessage, EventReason};
 
-/// The shortest wait before an orders object is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The number of deletions after which the log says so.
 const DELETIONS_BEFORE_WARNING: u32 = 3;
 /// The longest wait before an object is made anew that is deleted again and again.
@@ -24,7 +21,7 @@ const MAX_RENEWAL_DELAY: Duration = Duration::from_mins(1);
 /// The order store: the orders object of one source, as it was last read.
 #[derive(Debug)]
 pub(super) struct OrderStore {
-    /// As last read.
+    /// The object as last read.
     object: OrdersState,
     /// Indicates whether a call about it is on its way.
     call: CallState,

@@ -97,7 +97,7 @@ impl Reconciler {
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
-                    tracing::warn!(object = %pod.of, "the pod that holds it up: {error}");
+                    tracing::warn!(object = %pod.of, "the pod that holds its rollout up cannot be deleted: {error}");
                 }
                 LoopEvent::StuckPodDeleted(pod.of)
             });

@@ -14,6 +14,7 @@ use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::pass_result::PassEnding;
 use super::super::trace_writer::TraceWriter;
+use super::loop_state::{MIN_RETRY_DELAY, PERSON_RETRY_DELAY};
 use super::{Reconciler, RunMode};
 use crate::cluster::{
     ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
@@ -26,10 +27,6 @@ use crate::engine::{
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
 
-/// The shortest wait before the rollout ledger is asked for again.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-/// The same where a person has to change something first.
-const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The interval of reads while others are in the way or hold anything of it: no event reports that
 /// they end.
 const CONTENDED_READ_INTERVAL: Duration = Duration::from_secs(3);
@@ -50,7 +47,7 @@ const MAX_FINAL_TRIES: u32 = 5;
 pub(super) struct RolloutLedgerStore {
     object: Option<LedgerObject>,
     call: CallState,
-    /// Before this it is not asked for, or written, again.
+    /// The time before which it is neither read nor written again.
     pub(super) not_before: Option<Instant>,
     /// The time of the next read, as others share it. A write never waits for it.
     reread: Option<Instant>,
@@ -257,7 +254,9 @@ impl Reconciler {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
         if self.records.ledger.logged_failure.as_ref() != Some(&why) {
-            tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
+            tracing::warn!(
+                "the rollout ledger is full: {why}; no rollout starts until a running one has ended"
+            );
         }
         self.records.ledger.logged_failure = Some(why);
     }
@@ -269,7 +268,7 @@ impl Reconciler {
         let why = self.engine.view().key_blocker().map(|reason| reason.to_string());
         if self.watches.data.has_reported_missing_key() && self.records.ledger.logged_failure != why {
             let why = why.as_deref().unwrap_or_default();
-            tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
+            tracing::warn!("the rollout ledger cannot be written: {why}; nothing that restarts pods starts");
         }
         self.records.ledger.logged_failure = why;
     }
@@ -371,7 +370,10 @@ impl Reconciler {
                 Err(error) => Err(error),
             };
             if let Err(error) = &answer {
-                tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
+                tracing::warn!(
+                    "the rollout ledger cannot be read or written: {error}; {}",
+                    self.remaining_text()
+                );
                 return;
             }
             self.record_ledger_answer(answer);
@@ -415,7 +417,7 @@ impl Reconciler {
                 self.engine.handle(Input::LedgerFailed, Instant::now());
             }
             Err(error) => {
-                tracing::warn!("the rollout ledger: {error}");
+                tracing::warn!("the rollout ledger cannot be read or written: {error}");
                 self.engine.handle(Input::LedgerFailed, Instant::now());
                 self.records.ledger.stale = true;
                 let needs_person = is_lasting_failure(error.class());

@@ -37,7 +37,7 @@ const RECORD_GRACE_PERIOD: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct SummaryPublication {
     to: Option<watch::Sender<DaemonSummary>>,
-    /// Not before this moment again.
+    /// The time before which it is not published again.
     rest: Option<Instant>,
     /// The time until which it gives way to the objects that are being worked on.
     gives_way: Option<Instant>,

@@ -45,7 +45,7 @@ pub(super) struct TurnExecutor<'a> {
 }
 
 impl DecisionExecutor for TurnExecutor<'_> {
-    const WRITES: WriteMode = WriteMode::Sent;
+    const WRITE_MODE: WriteMode = WriteMode::Sent;
 
     fn engine_mut(&mut self) -> &mut Engine {
         &mut self.reconciler.engine

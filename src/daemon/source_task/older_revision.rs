@@ -107,7 +107,7 @@ impl RevisionContents {
     }
 
     /// Returns the objects of which the content is not there.
-    fn missing<'a>(&self, wanted: &[&'a WantedContent]) -> BTreeSet<&'a ObjectId> {
+    fn missing_objects<'a>(&self, wanted: &[&'a WantedContent]) -> BTreeSet<&'a ObjectId> {
         let is_missing = |wanted: &&&WantedContent| self.content(&wanted.id, wanted.hash).is_none();
         wanted.iter().filter(is_missing).map(|wanted| &wanted.id).collect()
     }
@@ -193,13 +193,13 @@ fn search(
     let ids = wanted.iter().map(|wanted| &wanted.id).collect();
     // A content is found by its hash, whatever else cannot be read.
     let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
-    let missing = contents.missing(wanted);
+    let missing = contents.missing_objects(wanted);
     if !missing.is_empty() {
         // Facts of the cluster have changed since: it is in an older render of the same revision.
         let files = reader.earlier_objects(revision)?;
         contents.add(reader, settings, &mut scopes, &files, &missing);
     }
-    let missing = contents.missing(wanted);
+    let missing = contents.missing_objects(wanted);
     if !missing.is_empty() {
         // It was in another folder then, of this source or of the one that had it.
         let FileSearch { files, failure } = whole_files(reader, revision, &missing)?;
@@ -372,12 +372,12 @@ impl WantedContents {
         };
         match failure {
             Some(error) if error.class() == ErrorClass::Transient => Err(self),
-            _ => Ok(found.unwrap_or_else(|| self.none_found())),
+            _ => Ok(found.unwrap_or_else(|| self.empty_answer())),
         }
     }
 
     /// Returns the answer where none of them can be had.
-    fn none_found(self) -> FoundContents {
+    fn empty_answer(self) -> FoundContents {
         let none =
             |WantedContent { id, hash, .. }| (id, ContentRef { hash, revision: self.revision.clone() }, None);
         self.contents.into_iter().map(none).collect()
@@ -459,7 +459,7 @@ impl SourceTask {
                 }
                 tracing::warn!(revision = %wanted.revision, "an older revision cannot be read: {error}");
             }
-            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|| wanted.none_found())));
+            events.push(LoopEvent::ContentsRead(found.unwrap_or_else(|| wanted.empty_answer())));
         }
         events
     }

@@ -124,7 +124,7 @@ impl OlderContents {
 mod tests {
     use super::*;
     use crate::daemon::manifest_facts::NameInterner;
-    use crate::daemon::parsed_files::ParsedFiles;
+    use crate::daemon::parsed_manifests::ParsedManifests;
     use crate::engine::SourceId;
     use crate::input::VariableMode;
 
@@ -142,7 +142,7 @@ mod tests {
             decrypter: Arc::default(),
             variables: VariableMode::Literal,
             names: NameInterner::default(),
-            parsed: ParsedFiles::default(),
+            parsed: ParsedManifests::default(),
         };
         for kinds in [None, Some(Arc::new(BTreeSet::from([GroupKind::new("", "ConfigMap")])))] {
             let mut disk = crate::source::read_disk(folder.path()).unwrap();

@@ -91,7 +91,7 @@ impl SourceTask {
     /// Says what stays in force meanwhile, if anything does, and since when nobody knows whether it
     /// is still the newest.
     fn with_age(&self, error: &str) -> String {
-        match (self.source.current_revision(), self.source.last_reached()) {
+        match (self.source.current_revision(), self.source.last_success()) {
             (Some(revision), Some(reached)) => {
                 let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
                 let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");

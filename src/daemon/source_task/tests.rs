@@ -12,7 +12,7 @@ mod outage;
 mod renders;
 
 use super::super::manifest_facts::NameInterner;
-use super::super::parsed_files::ParsedFiles;
+use super::super::parsed_manifests::ParsedManifests;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
@@ -92,7 +92,7 @@ impl SourceTaskFixture {
             decrypter: std::sync::Arc::default(),
             variables: VariableMode::Literal,
             names: NameInterner::default(),
-            parsed: ParsedFiles::default(),
+            parsed: ParsedManifests::default(),
         };
         let (sink, events) = mpsc::channel(8);
         let scopes = watch::Sender::new(KindScopes::builtin());
@@ -282,11 +282,11 @@ async fn that_all_is_a_part_for_others_is_reported_once() {
     let answers = fixture.check().await;
     assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
     assert!(answers.contains("last seen "), "{answers}");
-    let reached = fixture.source_task.source.last_reached();
+    let reached = fixture.source_task.source.last_success();
     for _ in 0..3 {
         assert_eq!(fixture.check().await, "");
     }
-    assert_ne!(fixture.source_task.source.last_reached(), reached);
+    assert_ne!(fixture.source_task.source.last_success(), reached);
 }
 
 /// A renderer of one root, which gives one object or fails.

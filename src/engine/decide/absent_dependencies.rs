@@ -21,7 +21,7 @@ pub(crate) fn find_absent_dependencies(
     sources: KnownSources,
 ) -> Vec<Diagnostic> {
     let absent = objects.iter().flat_map(|object| {
-        let after = graph::depends_on(&object.id, &object.body);
+        let after = graph::annotated_dependencies(&object.id, &object.body);
         after.into_iter().filter(|other| !named.contains(other)).map(move |other| (object, other))
     });
     let finding = |(object, other): (&Object, ObjectId)| {

@@ -16,8 +16,8 @@ use crate::engine::facts::sources::{Inventory, SourceState};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    DependencyState, DesiredObject, DesiredState, LiveObject, ObjectLifetime, Reason, ReplacementContent,
-    SourceDoubt, is_workload,
+    DependencyState, DesiredObject, DesiredState, IncompleteSource, LiveObject, ObjectLifetime, Reason,
+    ReplacementContent, is_workload,
 };
 use crate::health::is_waiting_for_consumer;
 use crate::object::{ContentHash, Gvk, ObjectId};
@@ -217,7 +217,7 @@ impl Engine {
             Some(Reason::Wave(*wave, last?.clone()))
         });
         unfinished.or_else(|| {
-            let (wave, rejected) = self.rejected_before(source, wave).filter(|_| !goes_back)?;
+            let (wave, rejected) = self.earlier_rejection(source, wave).filter(|_| !goes_back)?;
             Some(Reason::Wave(wave, rejected))
         })
     }
@@ -347,15 +347,19 @@ impl Engine {
     }
 
     /// Returns why it cannot be known whether the source that brought an object still wants it.
-    pub(in crate::engine) fn absence_doubt(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceDoubt> {
+    pub(in crate::engine) fn incomplete_source(
+        &self,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> Option<IncompleteSource> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         let source = accepted.body.source;
         let state = &self.sources[source];
         let why = state.incomplete_reason.clone()?;
         if !state.is_lacking_roots_alone() {
-            return Some(SourceDoubt::Incomplete(why));
+            return Some(IncompleteSource::Incomplete(why));
         }
-        self.unrendered_root_reason(source, id).map(SourceDoubt::Unrendered)
+        self.unrendered_root_reason(source, id).map(IncompleteSource::Unrendered)
     }
 
     /// Turns writes of a source that is only observed into a wait.

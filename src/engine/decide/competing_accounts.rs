@@ -175,7 +175,7 @@ impl Engine {
             let reason = ManifestFault::HadByOther { object: id.clone(), owner };
             Some(RefusedManifest { origin: state.origin().clone(), reason })
         };
-        let contested = self.objects.target_index.contested().iter();
+        let contested = self.objects.target_index.contested_objects().iter();
         contested.filter_map(move |id| Some((id, refused(id)?)))
     }
 }

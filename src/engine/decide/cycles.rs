@@ -82,7 +82,7 @@ pub(crate) fn find_dependency_cycles(objects: &[Object]) -> Vec<Diagnostic> {
     let mut edges = WaitEdges::new();
     let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
     for object in objects {
-        let after = graph::depends_on(&object.id, &object.body);
+        let after = graph::annotated_dependencies(&object.id, &object.body);
         edges.insert(
             object.id.clone(),
             graph::references(&object.id, &object.body).union(&after).cloned().collect(),
@@ -91,7 +91,7 @@ pub(crate) fn find_dependency_cycles(objects: &[Object]) -> Vec<Diagnostic> {
     }
     let late = objects.iter().filter_map(|object| {
         let ours = wave(&object.body);
-        let after = graph::depends_on(&object.id, &object.body);
+        let after = graph::annotated_dependencies(&object.id, &object.body);
         let later = after.iter().filter_map(|id| Some((id, wave(&by_id.get(id)?.body))));
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
         Some((object, ManifestFault::LaterWave { after: id.clone(), theirs, ours }))

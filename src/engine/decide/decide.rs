@@ -83,7 +83,7 @@ impl Engine {
                 self.pod_config_stamp(source, desired, self.live_object_of(id, entry))
             }),
             prune_decision: None,
-            source_doubt: self.absence_doubt(id, entry),
+            incomplete_source: self.incomplete_source(id, entry),
             finished: self.finished_job_content(id, entry),
             recreation_blocker: self.refused_recreation(id, entry),
             generated_siblings: self.generated_siblings(id, entry),
@@ -518,9 +518,9 @@ pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
 
 pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decision {
     let Observation::Seen(live) = input.observation else {
-        return match (&input.source_doubt, &input.entry.accepted) {
-            (Some(doubt), AcceptedContent::Known(_)) => {
-                enforce(input, Reason::Incomplete(doubt.clone()), now)
+        return match (&input.incomplete_source, &input.entry.accepted) {
+            (Some(incomplete), AcceptedContent::Known(_)) => {
+                enforce(input, Reason::Incomplete(incomplete.clone()), now)
             }
             _ => Decision::act(Action::Forget),
         };

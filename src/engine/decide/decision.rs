@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, InventoryHolder, LiveObject, OptOutPolicy, Reason,
-    RecreationBlocker, ReleaseSeal, ResourceVersion, RolloutOverlay, SharedDesiredObject, SourceDoubt,
-    SourceId, Uid,
+    AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, IncompleteSource, InventoryHolder, LiveObject,
+    OptOutPolicy, Reason, RecreationBlocker, ReleaseSeal, ResourceVersion, RolloutOverlay,
+    SharedDesiredObject, SourceId, Uid,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -62,7 +62,7 @@ pub(crate) enum RestartRisk {
 pub(crate) struct ApplyRequest {
     /// The content.
     pub desired: SharedDesiredObject,
-    /// In whose name.
+    /// The source that it is written for.
     pub source: SourceId,
     /// The revision that its annotation names.
     pub revision: Revision,
@@ -220,8 +220,8 @@ pub(crate) struct DecisionInput<'a> {
     pub release_blocker: Option<Reason>,
     /// The decision of the prune guard, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
-    /// The doubt whether the source that brought it still wants it.
-    pub source_doubt: Option<SourceDoubt>,
+    /// The cause for which the source that brought it may still want it.
+    pub incomplete_source: Option<IncompleteSource>,
     /// The reason for which it is not deleted and created again for an immutable field.
     pub recreation_blocker: Option<RecreationBlocker>,
     /// The overlay for the desired content now.

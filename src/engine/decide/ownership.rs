@@ -15,7 +15,7 @@ use crate::engine::decide::decision::{ApplyPurpose, DecisionInput};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::engine::{
-    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ManifestPlaces,
+    AdoptPolicy, CurrentOwner, DesiredObject, DesiredState, InventoryHolder, LiveObject, ManifestOrigins,
     ObjectEntry, ObjectOwner, OptOutPolicy, Reason, ReconcilePolicy, WaitTopic,
 };
 use crate::object::{ObjectId, annotations};
@@ -30,9 +30,9 @@ pub(in crate::engine) enum OwnerChange {
 }
 
 /// Returns the places of all manifests of one object.
-pub(super) fn target_places(targets: &[(SourceId, DesiredState)]) -> ManifestPlaces {
+pub(super) fn target_places(targets: &[(SourceId, DesiredState)]) -> ManifestOrigins {
     let first = targets.iter().map(|(_, state)| state.origin().clone()).collect();
-    ManifestPlaces { first, count: targets.len() }
+    ManifestOrigins { first, count: targets.len() }
 }
 
 /// Returns why nothing at all is done about an object, absent or there, that asks for that.
@@ -122,7 +122,7 @@ pub(super) fn is_still_ours(input: &DecisionInput<'_>, live: &LiveObject) -> boo
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PriorSource {
     /// It has the object, which several sources want at these places.
-    Owner(ManifestPlaces),
+    Owner(ManifestOrigins),
     /// It has this name and wants the object, which the one that asks does not.
     Wanting(Arc<str>),
 }

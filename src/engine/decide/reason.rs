@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, OversizedUnit, PauseSubject, RejectedContent, RetryCause,
-    SourceDoubt,
+    ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
+    RejectedContent, RetryCause,
 };
 use crate::engine::decide::refusal_cause::RefusalCause;
 use crate::engine::{
-    BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusFate, WatchFault,
+    BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusOutcome, WatchFault,
 };
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
@@ -80,7 +80,7 @@ pub(crate) enum Reason {
     Reading(ObjectId),
     /// The source was not read completely, so it cannot be known whether the object is still
     /// wanted.
-    Incomplete(SourceDoubt),
+    Incomplete(IncompleteSource),
     /// It is no longer wanted, but is not deleted yet.
     Prune(PruneCause),
     /// It is no longer wanted, and is deleted only when a person confirms.
@@ -187,8 +187,8 @@ impl Reason {
             Self::Unusable(fault) => fault.code(),
             Self::Refused(cause, _) => cause.code(),
             Self::Retrying(cause, _) => cause.code(),
-            Self::Incomplete(SourceDoubt::Incomplete(cause)) => cause.code(),
-            Self::Incomplete(SourceDoubt::Unrendered(_)) => Some(CauseCode::RootNotRendered),
+            Self::Incomplete(IncompleteSource::Incomplete(cause)) => cause.code(),
+            Self::Incomplete(IncompleteSource::Unrendered(_)) => Some(CauseCode::RootNotRendered),
             Self::Owned(owner) => Some(owner.code()),
             Self::Fight(FightCause::Changes(_), _) => Some(CauseCode::FieldsChanged),
             Self::Fight(FightCause::Deletions, _) => Some(CauseCode::ObjectDeleted),
@@ -217,7 +217,7 @@ pub(crate) enum HeldStep {
     /// All nodes that are Ready have the new pod, and this one is not Ready.
     LostNode(Arc<str>),
     /// A scale gave the new template more pods than the step allows.
-    Surplus(SurplusFate),
+    Surplus(SurplusOutcome),
 }
 
 impl HeldStep {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::engine::decide::reason_code::CauseCode;
 use crate::engine::decide::refusal_cause::RefusalCause;
-use crate::engine::{IncompleteCause, ManifestFault, RootDoubt};
+use crate::engine::{BlockingRoot, IncompleteCause, ManifestFault};
 use crate::health::Health;
 use crate::object::ObjectId;
 
@@ -59,13 +59,13 @@ impl DependencyState {
     }
 }
 
-/// The doubt whether a source still wants an object that it brought.
+/// The cause for which a source may still want an object that it brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SourceDoubt {
+pub(crate) enum IncompleteSource {
     /// The source was not read completely, for this cause.
     Incomplete(IncompleteCause),
     /// A root of it does not render, and may want the object.
-    Unrendered(RootDoubt),
+    Unrendered(BlockingRoot),
 }
 
 /// The cause for which something is tried again.

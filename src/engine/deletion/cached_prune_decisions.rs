@@ -151,7 +151,7 @@ impl Engine {
             let prunes = &self.sources[source].prunes;
             // Without a candidate there is nothing to judge, whatever closes the guard. It stays out
             // of date until there is one: each decision about an object that is not healthy asks.
-            if self.objects.unwanted().is_empty() && prunes.decisions.is_empty() {
+            if self.objects.unwanted_objects().is_empty() && prunes.decisions.is_empty() {
                 continue;
             }
             if prunes.is_due() || !prunes.changed.is_empty() {
@@ -216,7 +216,7 @@ impl Engine {
 
     /// Returns the source of whose objects an unwanted one is.
     fn candidate_source(&self, id: &ObjectId) -> Option<SourceId> {
-        let live = self.informer_object(id).filter(|_| self.objects.unwanted().contains(id))?;
+        let live = self.informer_object(id).filter(|_| self.objects.unwanted_objects().contains(id))?;
         self.source_of(live)
     }
 
@@ -243,7 +243,7 @@ impl Engine {
     #[cfg(test)]
     fn assert_decided(&self, source: SourceId) {
         let prunes = &self.sources[source].prunes;
-        if prunes.decisions.is_empty() && self.objects.unwanted().is_empty() {
+        if prunes.decisions.is_empty() && self.objects.unwanted_objects().is_empty() {
             return;
         }
         let now = self.decide_prunes(source);

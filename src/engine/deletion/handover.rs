@@ -215,9 +215,9 @@ impl Engine {
         self.rollouts.transfers.note_peers(asking.iter());
         self.objects.wakes.mark_each(asking);
         self.objects.mark_unwanted();
-        let since =
-            |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
-        let unwanted: BTreeMap<Uid, Instant> = self.objects.unwanted().iter().filter_map(since).collect();
+        let since = |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.release_time(id, now)));
+        let unwanted: BTreeMap<Uid, Instant> =
+            self.objects.unwanted_objects().iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
         self.handover.arrived.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
@@ -335,8 +335,8 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { cause, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
-        if let Some(doubt) = self.sources[source].declared.moved.doubt_about(id) {
-            return Some(WithheldDeletion { cause: WithheldCause::Moved(doubt), is_long: true });
+        if let Some(possible_move) = self.sources[source].declared.moved.possible_move(id) {
+            return Some(WithheldDeletion { cause: WithheldCause::Moved(possible_move), is_long: true });
         }
         if let Some(name) = self.unchecked_source(source) {
             let cause = WithheldCause::Peer(name.clone(), PeerInterest::Unobserved);
@@ -363,7 +363,7 @@ impl Engine {
     }
 
     /// Returns the time since which others could have requested an object that is unwanted now.
-    fn released_since(&self, id: &ObjectId, now: Instant) -> Instant {
+    fn release_time(&self, id: &ObjectId, now: Instant) -> Instant {
         let source = self.informer_object(id).and_then(|live| self.source_of(live));
         let prior = source.and_then(|source| self.handover.prior_release.get(&source));
         prior.filter(|(released, _)| released.contains(&object_hash(id))).map_or(now, |(_, since)| *since)
@@ -397,7 +397,7 @@ impl Engine {
         decision: Decision,
         now: Instant,
     ) -> Decision {
-        if !self.handover.consults_peers || !self.objects.unwanted().contains(id) {
+        if !self.handover.consults_peers || !self.objects.unwanted_objects().contains(id) {
             return decision;
         }
         let Some(source) = self.informer_object(id).and_then(|live| self.source_of(live)) else {
@@ -411,7 +411,7 @@ impl Engine {
             }
             // Somebody may have read the others for another object, before this one was given up.
             if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
-                let since = self.released_since(id, now);
+                let since = self.release_time(id, now);
                 self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since, now));
             }
             return match self.delay_left(source, id, now) {
@@ -537,13 +537,13 @@ impl Engine {
                 self.handover.prior_statement.get_mut(source).filter(|statement| !statement.is_empty());
             let recalled = recalled.is_some_and(|statement| statement.remove(&object_hash(id)));
             if (released || recalled)
-                && let Some(now) = self.rollouts.starts.now()
+                && let Some(now) = self.rollouts.starts.current_time()
             {
                 self.handover.requested_back.insert(id.clone(), now);
             }
         }
         if let Some(source) = set.and_then(|set| self.source_of_inventory_id(&set))
-            && self.objects.unwanted().contains(id)
+            && self.objects.unwanted_objects().contains(id)
             && self.has_read_wants_of(source)
         {
             self.handover.given_up.entry(source).or_default().insert(id.clone());
@@ -559,7 +559,7 @@ impl Engine {
 
     /// Gives up what a source turned out not to want, once that is known.
     pub(in crate::engine) fn give_up_unwanted(&mut self) {
-        for id in self.objects.unwanted().iter().cloned().collect::<Vec<_>>() {
+        for id in self.objects.unwanted_objects().iter().cloned().collect::<Vec<_>>() {
             self.track_handover(&id);
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::{MoveDoubt, PruneCause};
+use crate::engine::deletion::prune_cause::{PossibleMove, PruneCause};
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
@@ -34,11 +34,11 @@ impl Default for MovedObjects {
 
 impl MovedObjects {
     /// Returns why a person has to say that an object is to be deleted.
-    pub(in crate::engine) fn doubt_about(&self, id: &ObjectId) -> Option<MoveDoubt> {
+    pub(in crate::engine) fn possible_move(&self, id: &ObjectId) -> Option<PossibleMove> {
         match self {
             Self::Unsearched => None,
-            Self::Known(files) => files.get(id).cloned().map(MoveDoubt::Named),
-            Self::Unreadable(why) => Some(MoveDoubt::Unreadable(why.clone())),
+            Self::Known(files) => files.get(id).cloned().map(PossibleMove::Named),
+            Self::Unreadable(why) => Some(PossibleMove::Unreadable(why.clone())),
         }
     }
 }

@@ -104,11 +104,11 @@ impl Engine {
     ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
         self.handover.prior_statement.remove(&source);
-        let unwanted = self.objects.unwanted();
+        let unwanted = self.objects.unwanted_objects();
         if let Some(released) = self.handover.given_up.get_mut(&source) {
             released.retain(|id| unwanted.contains(id));
         }
-        if let Some(now) = self.rollouts.starts.now() {
+        if let Some(now) = self.rollouts.starts.current_time() {
             self.handover
                 .requested_back
                 .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
@@ -176,7 +176,7 @@ impl Engine {
             self.entry(id).is_some_and(wants)
         };
         let unowned = self.handover.unowned.of(source).filter(|id| !has(id));
-        let now = self.rollouts.starts.now();
+        let now = self.rollouts.starts.current_time();
         let counts = |since: Instant| {
             now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
         };
@@ -200,7 +200,7 @@ impl Engine {
             .into_iter()
             .flatten()
             .filter(is_reported)
-            .map(|id| (!self.objects.unwanted().contains(id), id))
+            .map(|id| (!self.objects.unwanted_objects().contains(id), id))
             .collect();
         if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.peers();

@@ -20,7 +20,7 @@ pub(crate) enum PruneCause {
     /// No seal proves that we made it.
     Unproven,
     /// A root that does not render may want it.
-    Unrendered(RootDoubt),
+    Unrendered(BlockingRoot),
     /// Another source wants it, or may. That may pass by itself.
     WithheldForNow(WithheldCause),
     /// Another source wants it, or may, and has for long.
@@ -136,7 +136,7 @@ pub(crate) enum WithheldCause {
     /// The source of this name wants it, or may.
     Peer(Arc<str>, PeerInterest),
     /// Another folder of the repository has it, or may.
-    Moved(MoveDoubt),
+    Moved(PossibleMove),
 }
 
 impl WithheldCause {
@@ -151,7 +151,7 @@ impl WithheldCause {
 
 /// The way in which another folder of the repository may have an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MoveDoubt {
+pub(crate) enum PossibleMove {
     /// This file of it names the object now.
     Named(Arc<str>),
     /// Its files cannot be read, for this reason.
@@ -169,7 +169,7 @@ pub(crate) struct DisallowedObject {
 
 /// A root that does not render, and its relation to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RootDoubt {
+pub(crate) struct BlockingRoot {
     /// Its folder.
     pub folder: Arc<str>,
     /// The relation.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::deletion::prune_cause::{
-    ChangeMilestone, DisallowedObject, LossyKind, PruneCause, RootDoubt,
+    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PruneCause,
 };
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
@@ -30,7 +30,7 @@ pub(crate) struct PruneCandidate {
     /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<DisallowedObject>,
     /// A root that does not render and may want it.
-    pub unrendered: Option<RootDoubt>,
+    pub unrendered: Option<BlockingRoot>,
     /// Indicates whether it only looks like one of this source, without a seal that proves it.
     pub is_unproven: bool,
     /// Indicates whether only what stands on it keeps it, which others may have written. Then it
@@ -131,7 +131,7 @@ pub(crate) fn decide_prunes(
         |p: &&PruneCandidate| (!p.is_kept() || p.is_kept_by_claim) && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(is_counted).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
-    let bound = used_by_kept(pending, guard);
+    let bound = objects_of_kept_users(pending, guard);
     let decisions = pending.iter().map(|p| {
         let decision =
             bound.get(&p.id).map(|user| PruneDecision::Keep(PruneCause::UsedByKept((*user).clone())));
@@ -142,7 +142,7 @@ pub(crate) fn decide_prunes(
 
 /// Returns the objects that a kept object still uses, each with that user, where the source is
 /// deleted. They are kept too, as nobody comes back to them.
-fn used_by_kept<'a>(
+fn objects_of_kept_users<'a>(
     pending: &'a [PruneCandidate],
     guard: &PruneGuard<'_>,
 ) -> BTreeMap<&'a ObjectId, &'a ObjectId> {

@@ -55,7 +55,10 @@ impl Engine {
     /// Returns the objects that one source no longer wants.
     pub(in crate::engine) fn unwanted_of(&self, source: SourceId) -> impl Iterator<Item = &ObjectId> {
         let of_source = move |live: &LiveObject| self.source_of(live) == Some(source);
-        self.objects.unwanted().iter().filter(move |id| self.informer_object(id).is_some_and(of_source))
+        self.objects
+            .unwanted_objects()
+            .iter()
+            .filter(move |id| self.informer_object(id).is_some_and(of_source))
     }
 
     /// Returns the objects that define a custom kind, as sources bring them. Each source may name

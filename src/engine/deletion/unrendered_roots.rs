@@ -7,7 +7,7 @@
 
 use serde_json::json;
 
-use crate::engine::deletion::prune_cause::{RootDoubt, RootRelation};
+use crate::engine::deletion::prune_cause::{BlockingRoot, RootRelation};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};
@@ -19,7 +19,7 @@ impl Engine {
         &self,
         source: SourceId,
         id: &ObjectId,
-    ) -> Option<RootDoubt> {
+    ) -> Option<BlockingRoot> {
         let accepted = self.objects.entries.get(id).and_then(|entry| entry.accepted.content());
         let origin = accepted.filter(|accepted| accepted.body.source == source).map(|known| &known.origin);
         let can_be_named = |root: &UnrenderedRoot| {
@@ -37,7 +37,7 @@ fn unrendered_root_reason(
     origin: Option<&ManifestOrigin>,
     roots: &[UnrenderedRoot],
     can_be_named: impl Fn(&UnrenderedRoot) -> bool,
-) -> Option<RootDoubt> {
+) -> Option<BlockingRoot> {
     roots.iter().find_map(|root| {
         let relation = match origin {
             None => RootRelation::UnknownOrigin,
@@ -45,7 +45,7 @@ fn unrendered_root_reason(
             Some(_) if can_be_named(root) => RootRelation::PossibleName,
             Some(_) => return None,
         };
-        Some(RootDoubt { folder: root_folder(&root.path).into(), relation })
+        Some(BlockingRoot { folder: root_folder(&root.path).into(), relation })
     })
 }
 

@@ -101,7 +101,7 @@ fn find_blocking_words(object: &Object) -> Vec<Diagnostic> {
     };
     let mut found = Vec::new();
     for (carrier, key, value) in ignore_fields::labels_and_annotations(&object.body) {
-        if let Some((why, hint)) = tool_vocabulary::objection(carrier, key, value) {
+        if let Some((why, hint)) = tool_vocabulary::hold_back_reason(carrier, key, value) {
             found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
         }
         if carrier == MetadataMap::Label && known_keys().any(|word| word == key) {

@@ -147,7 +147,7 @@ impl DesiredObject {
             labels: SelectableLabels::of(&object.id, &content),
             needs,
             config: config_role(object, &content).map(Box::new),
-            depends_on: graph::depends_on(&object.id, &content).into_iter().collect(),
+            depends_on: graph::annotated_dependencies(&object.id, &content).into_iter().collect(),
             defines: defined_kind(&object.id, &content).map(Box::new),
             // Also where a word of it is left to others.
             traits: object_traits(&object.id, &object.body),

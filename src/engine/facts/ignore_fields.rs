@@ -126,7 +126,7 @@ pub(crate) fn resolve_ignores(
         return ResolvedIgnores { content, binds: VersionBinding::AnyVersion };
     }
     let bare = ignored.remove_from(content.clone());
-    let alone = ours.map(|ours| fields::owned_alone(live, ours, others)).unwrap_or_default();
+    let alone = ours.map(|ours| fields::solely_owned_part(live, ours, others)).unwrap_or_default();
     let content = ignored.copy_live_values(content, &alone);
     let binds = if content == bare { VersionBinding::AnyVersion } else { VersionBinding::OneVersion };
     ResolvedIgnores { content, binds }

@@ -19,12 +19,12 @@ pub(crate) enum ManifestFault {
     /// The folder that it comes from is not rendered.
     UnrenderedFolder,
     /// Its source defines the object several times.
-    Repeated(ManifestPlaces),
+    Repeated(ManifestOrigins),
     /// Several sources want the object, and none of them has it. The server may have refused it to
     /// an account.
-    Contested(ManifestPlaces, Option<RefusalCause>),
+    Contested(ManifestOrigins, Option<RefusalCause>),
     /// Several sources want the object, and the first of them has it.
-    Outranked(ManifestPlaces),
+    Outranked(ManifestOrigins),
     /// A source of another account has the object.
     HadByOther {
         /// The object.
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for ManifestFault {
 
 /// The places of several manifests of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ManifestPlaces {
+pub(crate) struct ManifestOrigins {
     /// The first of them.
     pub first: Vec<ManifestOrigin>,
     /// The number of all.

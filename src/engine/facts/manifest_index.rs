@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::lookup_counts;
-use crate::engine::{ManifestFault, ManifestPlaces, ObjectCounts, SharedDesiredObject};
+use crate::engine::{ManifestFault, ManifestOrigins, ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId, count_text};
 
 /// The number of places named for an object that is defined several times: each copy names the
@@ -187,7 +187,7 @@ impl DesiredStates {
     }
 
     /// Returns them with another one.
-    fn with(self, state: DesiredState) -> Self {
+    fn with_state(self, state: DesiredState) -> Self {
         match self {
             Self::One(first) => Self::Several(Box::new(SeveralStates(vec![first, state]))),
             Self::Several(mut several) => {
@@ -265,7 +265,7 @@ impl ManifestIndex {
                 objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
             {
                 let states = if let Some(others) = self.states.remove(id) {
-                    others.with(state)
+                    others.with_state(state)
                 } else {
                     self.object_counts.add(id);
                     DesiredStates::One(state)
@@ -380,7 +380,7 @@ impl ManifestIndex {
     }
 
     /// Returns the objects that the source names and may not have.
-    pub(crate) fn disallowed(&self) -> impl Iterator<Item = &Arc<UnusableObject>> {
+    pub(crate) fn disallowed_objects(&self) -> impl Iterator<Item = &Arc<UnusableObject>> {
         let files = (self.disallowed > 0).then(|| self.files.values());
         let others = files.into_iter().flatten().filter_map(|file| file.others.as_deref());
         others.flat_map(|facts| &facts.disallowed)
@@ -428,8 +428,8 @@ impl ManifestIndex {
 }
 
 /// Returns the places of this number of manifests, of which the first are named.
-fn first_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> ManifestPlaces {
-    ManifestPlaces { first: all.take(MAX_NAMED_PLACES).cloned().collect(), count }
+fn first_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> ManifestOrigins {
+    ManifestOrigins { first: all.take(MAX_NAMED_PLACES).cloned().collect(), count }
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {

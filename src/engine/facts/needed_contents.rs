@@ -18,7 +18,7 @@ impl Engine {
         };
         // A plan takes what comes first for done.
         let waits = self.blockers.mode == DecisionMode::Live;
-        let named = self.objects.unread_accepted().iter().filter(|_| waits).find(of_source)?;
+        let named = self.objects.unread_accepted_objects().iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Defer(PruneCause::UnreadContent(named.clone())))
     }
 

@@ -69,7 +69,7 @@ impl ObjectFacts {
     }
 
     /// Returns the objects that autoscalers target; none as long as that is not known.
-    pub(in crate::engine) fn autoscaled(&self) -> Option<&HashSet<ObjectId>> {
+    pub(in crate::engine) fn autoscaled_objects(&self) -> Option<&HashSet<ObjectId>> {
         self.autoscaled.as_ref()
     }
 
@@ -89,7 +89,7 @@ impl ObjectFacts {
     }
 
     /// Returns the objects of ours that no source wants.
-    pub(in crate::engine) fn unwanted(&self) -> &BTreeSet<ObjectId> {
+    pub(in crate::engine) fn unwanted_objects(&self) -> &BTreeSet<ObjectId> {
         &self.unwanted
     }
 
@@ -104,7 +104,7 @@ impl ObjectFacts {
     }
 
     /// Returns the objects whose accepted content has not been read.
-    pub(in crate::engine) fn unread_accepted(&self) -> &BTreeSet<ObjectId> {
+    pub(in crate::engine) fn unread_accepted_objects(&self) -> &BTreeSet<ObjectId> {
         &self.unread_accepted
     }
 }
@@ -219,7 +219,7 @@ impl TargetIndex {
     }
 
     /// Returns the objects that several sources want.
-    pub(in crate::engine) fn contested(&self) -> &BTreeSet<ObjectId> {
+    pub(in crate::engine) fn contested_objects(&self) -> &BTreeSet<ObjectId> {
         &self.contested
     }
 }

@@ -136,12 +136,12 @@ impl Engine {
     /// not want them.
     fn track_arrival(&mut self, id: &ObjectId) {
         let Some(live) =
-            self.objects.informer_objects.get(id).filter(|_| self.objects.unwanted().contains(id))
+            self.objects.informer_objects.get(id).filter(|_| self.objects.unwanted_objects().contains(id))
         else {
             return;
         };
         let is_read = self.source_of(live).is_some_and(|source| self.sources[source].head.is_some());
-        if let (true, Some(now)) = (is_read, self.rollouts.starts.now()) {
+        if let (true, Some(now)) = (is_read, self.rollouts.starts.current_time()) {
             self.handover.note_arrival(live.uid.clone(), now);
         }
     }
@@ -295,7 +295,7 @@ impl Engine {
     /// Returns who sets the count of replicas of an object. As long as the autoscalers are
     /// not known, one whose count is not ours is taken to have one: ours would scale it back.
     pub(in crate::engine) fn replica_owner(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
-        let autoscaled = match self.objects.autoscaled() {
+        let autoscaled = match self.objects.autoscaled_objects() {
             Some(targets) => targets.contains(id),
             None => self.live_object(id).is_some_and(|live| {
                 let ceded = entry.target_content().and_then(|(_, desired)| desired.hash_without_replicas);

@@ -22,7 +22,7 @@ impl Engine {
         &self,
         source: SourceId,
     ) -> BTreeMap<&ObjectId, RefusedManifest> {
-        let disallowed = self.sources[source].manifests.disallowed().map(|object| {
+        let disallowed = self.sources[source].manifests.disallowed_objects().map(|object| {
             let (origin, reason) = (object.origin.clone(), object.reason.clone());
             (&object.id, RefusedManifest { origin, reason })
         });

@@ -18,7 +18,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 const RELEASE_SEAL_BYTES: usize = 16;
 
 /// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
-const MAX_REVISION_BYTES: usize = 64;
+const MAX_ANNOTATED_REVISION_BYTES: usize = 64;
 
 /// The text that sets seals of releases apart from all else that is signed with the same key.
 const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
@@ -195,7 +195,8 @@ impl ReleaseAnnotation {
     pub fn read(text: &str, revision: impl FnOnce(&str) -> Revision) -> Option<Self> {
         let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
         let (hash, name) = release.split_once('@')?;
-        let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let bounded =
+            name.len() <= MAX_ANNOTATED_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
         let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
         let seal = seal.and_then(ReleaseSeal::parse);
         Some(Self { release: ContentRef { hash, revision: revision(name) }, seal })

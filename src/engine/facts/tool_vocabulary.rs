@@ -314,7 +314,7 @@ fn is_reserved(key: &str) -> bool {
 
 /// Returns why a label or annotation holds its object back, in words that follow the key, and a
 /// hint.
-pub(in crate::engine) fn objection(
+pub(in crate::engine) fn hold_back_reason(
     carrier: MetadataMap,
     key: &str,
     value: &str,

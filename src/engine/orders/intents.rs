@@ -101,7 +101,7 @@ fn first_word(text: &str) -> Option<(&str, &str)> {
 pub(crate) struct Acknowledgement {
     /// The identity of the order or intent.
     pub token: Arc<str>,
-    /// In words.
+    /// The outcome, as a sentence.
     pub outcome: Arc<str>,
 }
 

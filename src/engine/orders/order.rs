@@ -53,7 +53,7 @@ pub(crate) struct Order {
     pub token: Arc<str>,
     /// The verb.
     pub verb: OrderVerb,
-    /// With what; of a confirmation, the first object that it names.
+    /// The object that it is about; of a confirmation, the first one that it names.
     pub object: ObjectId,
     /// The giver, as whoever wrote it says; empty where that is not said.
     pub by: Arc<str>,

@@ -472,7 +472,7 @@ impl Engine {
                 let wanted = entry.unreleased_content();
                 wanted.is_some_and(|desired| returns || entry.refusal_of(desired).is_none())
             };
-            self.entry(id).is_some_and(is_coming) || self.rollouts.rollbacks.unread().contains(id)
+            self.entry(id).is_some_and(is_coming) || self.rollouts.rollbacks.unread_objects().contains(id)
         };
         let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();

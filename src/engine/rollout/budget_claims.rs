@@ -188,7 +188,7 @@ impl Engine {
             return BTreeMap::new();
         }
         let recovery = self.rollouts.ledger.recovery();
-        if let Some(short) = self.rollouts.starts.now().and_then(|now| recovery.shortage(now)) {
+        if let Some(short) = self.rollouts.starts.current_time().and_then(|now| recovery.shortage(now)) {
             let requests = self.rollouts.slot_requests.requests().iter();
             return requests.map(|request| (request.id.clone(), Some(short.clone()))).collect();
         }

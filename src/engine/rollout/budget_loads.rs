@@ -69,7 +69,7 @@ impl Engine {
                 (counts || pods > 0).then_some(load)
             })
             .collect();
-        let others = rollouts.pod_counts.unavailable().iter();
+        let others = rollouts.pod_counts.unavailable_workloads().iter();
         let others = others.filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
         let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
         let others = others.map(|(id, (source, away))| WorkloadLoad {
@@ -112,7 +112,7 @@ impl Engine {
         }
         let entry = self.entry(id);
         if entry.is_some_and(|entry| self.replica_owner(id, entry) == ReplicaOwner::Autoscaler) {
-            let is_known = self.objects.autoscaled().is_some();
+            let is_known = self.objects.autoscaled_objects().is_some();
             return if is_known { CountOrigin::Scale } else { CountOrigin::Unknown };
         }
         let target = entry.and_then(|entry| entry.target_content()).map(|(_, desired)| desired);

@@ -363,7 +363,7 @@ impl Engine {
     /// those that had lost the most pods. Its publisher would have named others instead, and has
     /// ended.
     fn is_disproven_by_lookups(&self, tally: &BudgetTally) -> bool {
-        let Some(now) = self.rollouts.starts.now() else { return false };
+        let Some(now) = self.rollouts.starts.current_time() else { return false };
         let is_healthy = |id: &ObjectId| {
             let observation = self.rollouts.foreign_claims.unavailable_of(id);
             observation.is_some_and(|(at, seen)| {
@@ -476,8 +476,10 @@ impl Rollouts {
     /// reported.
     fn bound_foreign_unavailable(&self, id: &ObjectId, published: u32) -> u32 {
         let Some((at, seen)) = self.foreign_claims.unavailable_of(id) else { return published };
-        let fresh =
-            self.starts.now().is_some_and(|now| now.saturating_duration_since(at) < FOREIGN_VIEW_VALIDITY);
+        let fresh = self
+            .starts
+            .current_time()
+            .is_some_and(|now| now.saturating_duration_since(at) < FOREIGN_VIEW_VALIDITY);
         if fresh && is_workload(id) { published.min(seen) } else { published }
     }
 }

@@ -75,7 +75,7 @@ impl CountedLoad {
     }
 
     /// Returns how many of its pods are unavailable.
-    pub(in crate::engine) fn unavailable(self) -> u32 {
+    pub(in crate::engine) fn unavailable_pods(self) -> u32 {
         match self.replica_status.phase {
             WorkloadPhase::FirstStart => 0,
             _ => self.pods.saturating_sub(serving_pods(self.replica_status, self.shown)),
@@ -128,7 +128,7 @@ mod tests {
         let found = states.iter().map(|(replicas, serving)| {
             let next = counted(numbers(*replicas, *replicas, *serving), origin, load);
             load = Some(next);
-            (next.pods, next.unavailable())
+            (next.pods, next.unavailable_pods())
         });
         assert_eq!(found.collect::<Vec<_>>(), expected, "{origin:?} {states:?}");
     }
@@ -155,7 +155,7 @@ mod tests {
     fn no_pod_of_a_first_start_is_unavailable() {
         let before = counted(numbers(3, 3, 3), CountOrigin::Scale, None);
         let first = ReplicaStatus { phase: WorkloadPhase::FirstStart, ..numbers(3, 3, 1) };
-        assert_eq!(counted(first, CountOrigin::Scale, Some(before)).unavailable(), 0);
+        assert_eq!(counted(first, CountOrigin::Scale, Some(before)).unavailable_pods(), 0);
         assert_eq!(unavailable_pods(first, RolloutOverlayState::Plain), 0);
         assert_eq!(unavailable_pods(numbers(3, 3, 1), RolloutOverlayState::Plain), 2);
     }
@@ -164,9 +164,9 @@ mod tests {
     fn a_count_that_becomes_known_is_counted_as_at_first_sight() {
         // Two of three cannot be made again.
         let unknown = counted(numbers(3, 1, 1), CountOrigin::Unknown, None);
-        assert_eq!((unknown.pods, unknown.unavailable()), (1, 0));
+        assert_eq!((unknown.pods, unknown.unavailable_pods()), (1, 0));
         let known = counted(numbers(3, 1, 1), CountOrigin::Manifest(3), Some(unknown));
-        assert_eq!((known.pods, known.unavailable()), (3, 2));
+        assert_eq!((known.pods, known.unavailable_pods()), (3, 2));
     }
 
     // The pods that a step holds are Ready, and never available.
@@ -206,7 +206,7 @@ mod tests {
                 let next = counted(numbers(replicas, serving, serving), origin, load);
                 served = served.max(serving);
                 prop_assert!(next.pods <= served.min(replicas));
-                prop_assert!(next.unavailable() <= next.pods);
+                prop_assert!(next.unavailable_pods() <= next.pods);
                 prop_assert!(manifest.is_none_or(|count| next.pods <= count));
                 prop_assert!(next.pods >= serving.min(origin.most(numbers(replicas, serving, serving))));
                 load = Some(next);

@@ -46,7 +46,7 @@ pub(crate) struct RolloutLedger {
 /// A claim that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnreadableClaim {
-    /// As it is in the object.
+    /// The text that the object has.
     pub raw: Value,
     /// The pods that it counts for: one at least, as nobody knows.
     pub pods: u32,

@@ -15,7 +15,7 @@ use crate::object::ObjectId;
 pub(in crate::engine) struct LedgerState {
     /// This process, in its claims.
     holder: Arc<str>,
-    /// As last read or written; none before that.
+    /// The ledger as last read or written; none before that.
     ledger: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
     fixed_bytes: usize,

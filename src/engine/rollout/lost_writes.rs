@@ -30,7 +30,7 @@ impl Engine {
     ) {
         let rollout = self.rollouts.in_flight.get(id);
         let Some(rollout) = rollout.filter(|rollout| rollout.min_resource_version.is_none()) else { return };
-        let shown = self.shown_before(id, rollout);
+        let shown = self.shown_rollout_before(id, rollout);
         self.record_rollout_write(id, written);
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id).filter(|_| written.is_some()) {
             (rollout.unanswered_since, rollout.replaced) = (Some(now), shown);
@@ -39,7 +39,7 @@ impl Engine {
 
     /// Returns the rollout before a write, or before the tries of it, whose content the cluster
     /// shows.
-    fn shown_before(&self, id: &ObjectId, rollout: &Rollout) -> Option<Box<Rollout>> {
+    fn shown_rollout_before(&self, id: &ObjectId, rollout: &Rollout) -> Option<Box<Rollout>> {
         let mut replaced =
             std::iter::successors(rollout.replaced.as_deref(), |before| before.replaced.as_deref());
         let shown =

@@ -36,7 +36,7 @@ impl PodCounts {
         if let Some(counted) = load {
             self.count_pods(id, counted.source, 0, counted.pods);
         }
-        match load.map(|counted| (counted.source, counted.unavailable())) {
+        match load.map(|counted| (counted.source, counted.unavailable_pods())) {
             Some((source, away)) if away > 0 => {
                 self.unavailable.insert(id.clone(), (source, away));
             }
@@ -69,7 +69,7 @@ impl PodCounts {
     }
 
     /// Returns the workloads with unavailable pods, each with its source and their number.
-    pub(in crate::engine) fn unavailable(&self) -> &BTreeMap<ObjectId, (SourceId, u32)> {
+    pub(in crate::engine) fn unavailable_workloads(&self) -> &BTreeMap<ObjectId, (SourceId, u32)> {
         &self.unavailable
     }
 

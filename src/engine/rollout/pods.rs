@@ -207,7 +207,7 @@ impl WorkloadPods {
 
     /// Returns the time since which all Ready pods of the newest revision have been Ready without a
     /// restart; none without such a pod.
-    pub fn steady_since(&self) -> Option<Instant> {
+    pub fn steady_time(&self) -> Option<Instant> {
         self.ready_pods().map(|pod| pod.steady_since).max().flatten()
     }
 }

@@ -438,7 +438,7 @@ impl Engine {
             }
         });
         let recovery_end = self.rollouts.ledger.recovery().end(now);
-        let starts = [self.rollouts.starts.due(), recovery_end].into_iter().flatten().min();
+        let starts = [self.rollouts.starts.next_expiry(), recovery_end].into_iter().flatten().min();
         ends.chain(starts.filter(|_| !self.rollouts.slot_requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())

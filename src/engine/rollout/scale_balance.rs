@@ -22,7 +22,7 @@ use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::RolloutOverlayState;
 use crate::engine::state::Engine;
-use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, SurplusFate, Uid};
+use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, SurplusOutcome, Uid};
 use crate::object::ObjectId;
 
 /// The pause after the first write, carried out or not. It doubles with each further write.
@@ -107,7 +107,7 @@ pub(crate) enum ScaleResult {
 pub(in crate::engine) struct SurplusCorrection {
     /// Indicates whether a write is not answered.
     in_flight: bool,
-    /// No write before this time.
+    /// The time before which nothing is written.
     until: Option<Instant>,
     /// The pause after the last write.
     wait: Duration,
@@ -118,7 +118,7 @@ pub(in crate::engine) struct SurplusCorrection {
     /// The reason for which the last write failed.
     why: Option<Arc<str>>,
     /// The fate of the surplus, as it was shown last.
-    fate: Option<SurplusFate>,
+    fate: Option<SurplusOutcome>,
 }
 
 /// Returns the correction by which a held template has the pods of its step and no others.
@@ -235,8 +235,8 @@ impl Engine {
         }
         let fate = match (&balance, &correction.why) {
             (ScaleBalance::Balanced, _) => None,
-            (_, Some(why)) => Some(SurplusFate::Kept(why.clone())),
-            (_, None) => Some(SurplusFate::Removed),
+            (_, Some(why)) => Some(SurplusOutcome::Kept(why.clone())),
+            (_, None) => Some(SurplusOutcome::Removed),
         };
         if correction.fate != fate {
             correction.fate = fate;
@@ -282,7 +282,7 @@ impl Engine {
     }
 
     /// Returns what becomes of a Deployment's surplus.
-    pub(in crate::engine) fn surplus_fate(&self, id: &ObjectId) -> Option<SurplusFate> {
+    pub(in crate::engine) fn surplus_fate(&self, id: &ObjectId) -> Option<SurplusOutcome> {
         self.rollouts.steps.surplus_corrections.get(id)?.fate.clone()
     }
 

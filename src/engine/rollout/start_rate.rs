@@ -100,7 +100,7 @@ impl StartHistory {
     }
 
     /// Returns this moment; none where the time was not set.
-    pub(in crate::engine) fn now(&self) -> Option<Instant> {
+    pub(in crate::engine) fn current_time(&self) -> Option<Instant> {
         self.clock.map(|(now, _)| now)
     }
 
@@ -121,7 +121,7 @@ impl StartHistory {
     }
 
     /// Returns when the oldest one stops counting.
-    pub(in crate::engine) fn due(&self) -> Option<Instant> {
+    pub(in crate::engine) fn next_expiry(&self) -> Option<Instant> {
         self.counted.first().map(|(since, _)| *since + START_WINDOW)
     }
 

@@ -183,7 +183,7 @@ impl Engine {
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(Rollout::own_pods);
-        let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
+        let age = |pods: &WorkloadPods| pods.steady_time().map(|since| now.saturating_duration_since(since));
         let progress = StepProgress {
             replicas: live.replica_status.map_or(0, |replica_status| replica_status.replicas),
             // A change that leaves the template alone goes on in the step that is shown.

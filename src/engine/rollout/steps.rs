@@ -221,14 +221,14 @@ pub struct StepWait {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentStep {
     /// It is not left yet, and this may become of pods that a scale has added.
-    Stays(StepWait, Option<SurplusFate>),
+    Stays(StepWait, Option<SurplusOutcome>),
     /// The next step waits for the rollout budget.
     AwaitsBudget,
 }
 
 /// The fate of pods beyond those of a step that a scale gave to a held template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SurplusFate {
+pub(crate) enum SurplusOutcome {
     /// They are removed as old pods become available.
     Removed,
     /// They cannot be removed, for this reason.

@@ -111,8 +111,10 @@ impl Engine {
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
-        lookup_counts::count(unfinished.len() + rejected_objects.len() + self.objects.unwanted().len());
-        unfinished.iter().chain(rejected_objects).chain(self.objects.unwanted()).collect()
+        lookup_counts::count(
+            unfinished.len() + rejected_objects.len() + self.objects.unwanted_objects().len(),
+        );
+        unfinished.iter().chain(rejected_objects).chain(self.objects.unwanted_objects()).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.

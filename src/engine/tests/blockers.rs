@@ -110,7 +110,7 @@ fn a_reference_that_cannot_be_used_is_missing() {
 }
 
 #[test]
-fn a_reference_that_two_sources_want_is_wanted_twice_until_one_of_them_owns_it() {
+fn a_reference_that_two_sources_want_is_not_used_until_one_of_them_owns_it() {
     let a = config("a");
     let nowhere = || RepositoryIdentity::None;
     let both = [("one", SET, nowhere()), ("two", "applyset-other-v1", nowhere())];
@@ -118,7 +118,7 @@ fn a_reference_that_two_sources_want_is_wanted_twice_until_one_of_them_owns_it()
     for source in [FIRST, SECOND] {
         engine.read(source, reading("c1", &file(&a, 1)));
     }
-    check_reference(&engine, &a, Some("is wanted twice"));
+    check_reference(&engine, &a, Some("is wanted by several sources"));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "c1", 1)));
     check_reference(&engine, &a, Some("is not changed yet"));
 }
@@ -147,7 +147,7 @@ fn a_rejected_object_holds_up_later_waves_and_the_earliest_is_named() {
     harness.settle();
     harness.read(reading("r2", &files(2)));
     let check = |harness: &Harness, expected: [Option<(i32, ObjectId)>; 3]| {
-        assert_eq!([-1, 0, 1].map(|wave| harness.engine.rejected_before(FIRST, wave)), expected);
+        assert_eq!([-1, 0, 1].map(|wave| harness.engine.earlier_rejection(FIRST, wave)), expected);
     };
     check(&harness, [None, None, None]);
     reject(&mut harness, &[&a]);

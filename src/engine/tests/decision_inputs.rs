@@ -136,7 +136,7 @@ impl Scene {
             write_blocker: None,
             release_blocker: None,
             prune_decision: None,
-            source_doubt: None,
+            incomplete_source: None,
             recreation_blocker: None,
             overlay: None,
             config_stamp: None,
@@ -374,7 +374,7 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
     check(Some(PruneDecision::Confirm(cause())), confirm);
     check(Some(PruneDecision::Keep(cause())), "Compare: not in the given files");
     check(Some(PruneDecision::Ignore(cause())), "Nothing: not in the given files");
-    check(None, "Compare: whether it may be pruned is not decided yet");
+    check(None, "Compare: it is not decided yet whether it may be pruned");
     let go = |input: &mut DecisionInput<'_>| input.prune_decision = Some(PruneDecision::Delete);
     unwanted().failed(ONE_SECOND).check_with(go, "Nothing: it hangs; retry in 1 s");
     unwanted().failed(Duration::ZERO).check_with(go, "Delete, Prune");
@@ -392,7 +392,8 @@ fn an_object_that_nobody_wants_goes_as_the_prune_guard_decides() {
 fn what_is_gone_and_may_still_be_wanted_is_made_again() {
     let unwanted = || at_rest().gone().with(|scene| scene.entry.targets.clear());
     let make_incomplete = |input: &mut DecisionInput<'_>| {
-        input.source_doubt = Some(SourceDoubt::Incomplete(IncompleteCause::Message("it is away".into())));
+        input.incomplete_source =
+            Some(IncompleteSource::Incomplete(IncompleteCause::Message("it is away".into())));
     };
     let expected = "Repair 1 of r1, absent: the source was not read completely: it is away";
     unwanted().check("Forget");

@@ -16,7 +16,7 @@ struct NotedExecutor<const IS_PLAN: bool> {
 }
 
 impl<const IS_PLAN: bool> DecisionExecutor for NotedExecutor<IS_PLAN> {
-    const WRITES: WriteMode = if IS_PLAN { WriteMode::Planned } else { WriteMode::Sent };
+    const WRITE_MODE: WriteMode = if IS_PLAN { WriteMode::Planned } else { WriteMode::Sent };
 
     fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine

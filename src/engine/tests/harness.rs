@@ -39,7 +39,7 @@ struct WorldExecutor<'a> {
 }
 
 impl DecisionExecutor for WorldExecutor<'_> {
-    const WRITES: WriteMode = WriteMode::Sent;
+    const WRITE_MODE: WriteMode = WriteMode::Sent;
 
     fn engine_mut(&mut self) -> &mut Engine {
         &mut self.harness.engine

@@ -13,20 +13,20 @@ use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The name of a file, and its object.
-type ManifestFile = (String, Option<SharedDesiredObject>);
+type FileContent = (String, Option<SharedDesiredObject>);
 
 /// Returns a content of an object with some of its facts changed, in a file of the same name.
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> ManifestFile {
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> FileContent {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     (id.name().to_owned(), Some(Arc::new(wanted)))
 }
 
-fn plain(id: &ObjectId, content: u32) -> ManifestFile {
+fn plain(id: &ObjectId, content: u32) -> FileContent {
     with(id, content, |_| {})
 }
 
-fn read(harness: &mut Harness, revision: &str, files: &[ManifestFile]) {
+fn read(harness: &mut Harness, revision: &str, files: &[FileContent]) {
     let files: Vec<(&str, Option<SharedDesiredObject>)> =
         files.iter().map(|(file, wanted)| (file.as_str(), wanted.clone())).collect();
     harness.read(reading(revision, &files));
@@ -54,7 +54,7 @@ pub(super) fn fail(harness: &mut Harness, id: &ObjectId) {
 
 /// Returns a cluster with room for one rollout, in which the second content of `web` has just
 /// failed. The others of the first revision are at rest.
-fn failed(first: &[ManifestFile], second: &[ManifestFile]) -> Harness {
+fn failed(first: &[FileContent], second: &[FileContent]) -> Harness {
     let mut harness = Harness::new(1);
     read(&mut harness, "r1", first);
     harness.settle();
@@ -85,10 +85,10 @@ fn a_failed_workload_leaves_its_slot_to_what_its_newer_content_waits_for() {
 
 #[test]
 fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
-    type Change = fn(&mut Harness, &ObjectId);
+    type ObjectChange = fn(&mut Harness, &ObjectId);
 
     let (api, web) = (workload("api"), workload("web"));
-    let check = |change: Change, is_replaced: bool| {
+    let check = |change: ObjectChange, is_replaced: bool| {
         let mut harness = failed(&[plain(&api, 1), plain(&web, 1)], &[plain(&web, 2)]);
         change(&mut harness, &web);
         let mut newer = vec![plain(&api, 3)];
@@ -98,13 +98,13 @@ fn a_failed_workload_that_a_person_keeps_as_it_is_holds_no_slot() {
         assert_eq!(contents(&harness, [&api, &web]), [3, 2], "{is_replaced} {:?}", harness.world.log);
         assert!(harness.engine.workloads_in_flight().is_empty(), "{is_replaced}");
     };
-    let hold: Change = |harness, id| {
+    let hold: ObjectChange = |harness, id| {
         let until = "t until=2999-01-01T00:00:00Z busy";
         super::orders::asks(harness, id, None, Some(until));
     };
-    let pause: Change = |harness, id| super::orders::asks(harness, id, Some("1-a"), None);
+    let pause: ObjectChange = |harness, id| super::orders::asks(harness, id, Some("1-a"), None);
     // Somebody deletes it, and it has a finalizer.
-    let delete: Change = |harness, id| {
+    let delete: ObjectChange = |harness, id| {
         let live = World::live(id, &harness.world.things[id]);
         let rv = ResourceVersion(harness.world.tick());
         harness.engine.observe_object(id, LiveObject { rv, deleting: true, ..live });

@@ -76,7 +76,7 @@ fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops(
         let waits = "pruned when other sources have had 30 s to take it over";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
-        let expected = "pruned when source two, which may want it, was looked at again";
+        let expected = "pruned when source two, which may want it, was observed again";
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), expected);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
     };

@@ -65,7 +65,7 @@ fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) 
     }
 }
 
-const WAITS: &str = "pruned when source other, which may want it, was looked at again";
+const WAITS: &str = "pruned when source other, which may want it, was observed again";
 
 #[test]
 fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_observed_after_its_time_to_request() {
@@ -103,8 +103,7 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY), WAITS);
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY + Duration::from_secs(59)), WAITS);
     let late = now + DELAY + Duration::from_mins(1);
-    let why =
-        "source other may want it: it was asked for a look, and has not answered; see `rhumb prune list`";
+    let why = "source other may want it: it was asked for an observation, and has not answered; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &silent(), late), why);
     let confirmed = [Uid("1".into())].into();
     let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
@@ -292,7 +291,7 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     engine.set_reading(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     engine.set_reading(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_secs(59)), WAITS);
-    let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
+    let why = "source other may want it: it was not observed since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
     engine.record_check(SECOND, engine.last_observation_number());
     let waits = "pruned when other sources have had 30 s to take it over";

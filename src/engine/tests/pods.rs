@@ -270,14 +270,14 @@ fn only_the_pods_of_the_newest_revision_are_counted() {
     let pods =
         of(&[ready("a", OLD, later), ready("b", NEW, t), ready("c", NEW, t), pod("d", NEW), gone, over]);
     assert_eq!((pods.count_updated(), pods.count_ready_newest()), (3, 2));
-    assert_eq!(pods.steady_since(), Some(t));
+    assert_eq!(pods.steady_time(), Some(t));
     let one_restarted = of(&[ready("b", NEW, t), ready("c", NEW, later)]);
-    assert_eq!(one_restarted.steady_since(), Some(later));
+    assert_eq!(one_restarted.steady_time(), Some(later));
     let none = of(&[pod("d", NEW), ready("a", OLD, t)]);
-    assert_eq!((none.count_updated(), none.count_ready_newest(), none.steady_since()), (1, 0, None));
+    assert_eq!((none.count_updated(), none.count_ready_newest(), none.steady_time()), (1, 0, None));
     let unknown = WorkloadPods { newest: None, ..pods };
     assert_eq!((unknown.count_updated(), unknown.count_ready_newest()), (0, 0));
-    assert_eq!(unknown.steady_since(), None);
+    assert_eq!(unknown.steady_time(), None);
 }
 
 #[test]

@@ -2,9 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    AllowViolation, BlastRadius, ChangeMilestone, DisallowedObject, PeerInterest, PruneCandidate, PruneCause,
-    PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
-    WithheldDeletion, decide_prunes,
+    AllowViolation, BlastRadius, BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest,
+    PruneCandidate, PruneCause, PruneDecision, PruneGuard, PruneTiming, RootRelation, SourceLifecycle, Uid,
+    WithheldCause, WithheldDeletion, decide_prunes,
 };
 use crate::health::{Health, HealthStatus};
 use crate::object::{GroupKind, ObjectId};
@@ -198,7 +198,7 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
-    let doubt = RootDoubt { folder: "shop".into(), relation: RootRelation::PossibleName };
+    let doubt = BlockingRoot { folder: "shop".into(), relation: RootRelation::PossibleName };
     let doubtful = || PruneCandidate { unrendered: Some(doubt.clone()), ..a() };
     let kept = "keep: not pruned: root shop does not render, and may want the object";
     check(&[doubtful()], &open, kept);

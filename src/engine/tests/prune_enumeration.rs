@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    AllowViolation, BlastRadius, ChangeMilestone, DisallowedObject, PeerInterest, PruneCandidate, PruneCause,
-    PruneDecision, PruneGuard, PruneTiming, RootDoubt, RootRelation, SourceLifecycle, Uid, WithheldCause,
-    WithheldDeletion, decide_prunes,
+    AllowViolation, BlastRadius, BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest,
+    PruneCandidate, PruneCause, PruneDecision, PruneGuard, PruneTiming, RootRelation, SourceLifecycle, Uid,
+    WithheldCause, WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -27,7 +27,7 @@ enum ObjectCompany {
 /// The facts about one object, beside those about its source.
 #[expect(clippy::struct_excessive_bools, reason = "each fact is one of its own")]
 #[derive(Clone, Copy, Debug)]
-struct ObjectFacts {
+struct CandidateTraits {
     timing: PruneTiming,
     is_not_allowed: bool,
     is_unproven: bool,
@@ -40,7 +40,7 @@ struct ObjectFacts {
 }
 
 /// An object that nothing keeps.
-const PLAIN: ObjectFacts = ObjectFacts {
+const PLAIN: CandidateTraits = CandidateTraits {
     timing: PruneTiming::AfterUnit,
     is_not_allowed: false,
     is_unproven: false,
@@ -61,14 +61,14 @@ struct SourceFacts {
     company: ObjectCompany,
 }
 
-fn object_facts() -> impl Iterator<Item = ObjectFacts> {
+fn object_facts() -> impl Iterator<Item = CandidateTraits> {
     TIMINGS.into_iter().flat_map(|timing| {
         [None, Some(false), Some(true)].into_iter().flat_map(move |withheld| {
             (0..64_u8).map(move |bits| {
                 let flags = std::array::from_fn::<bool, 6, _>(|bit| bits & (1 << bit) != 0);
                 let [is_not_allowed, is_unproven, is_unrendered, is_unfinished, is_needed, is_confirmed] =
                     flags;
-                ObjectFacts {
+                CandidateTraits {
                     timing,
                     is_not_allowed,
                     is_unproven,
@@ -97,9 +97,9 @@ fn source_facts() -> Vec<SourceFacts> {
     all
 }
 
-fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
+fn candidate(id: &ObjectId, facts: CandidateTraits) -> PruneCandidate {
     let violation = AllowViolation::Namespace("ops".into());
-    let doubt = RootDoubt { folder: "shop".into(), relation: RootRelation::Origin };
+    let doubt = BlockingRoot { folder: "shop".into(), relation: RootRelation::Origin };
     PruneCandidate {
         id: id.clone(),
         uid: Uid("of-it".into()),
@@ -118,7 +118,7 @@ fn candidate(id: &ObjectId, facts: ObjectFacts) -> PruneCandidate {
 }
 
 /// Returns whether it goes, guard by guard.
-fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
+fn goes(is_precious: bool, object: CandidateTraits, source: SourceFacts) -> bool {
     let is_much = source.lifecycle == SourceLifecycle::Active && source.company != ObjectCompany::Few;
     let needs_person = is_precious
         || source.is_from_elsewhere
@@ -140,14 +140,14 @@ fn goes(is_precious: bool, object: ObjectFacts, source: SourceFacts) -> bool {
     guards.into_iter().all(|guard| guard)
 }
 
-fn decide(id: &ObjectId, object: ObjectFacts, source: SourceFacts) -> PruneDecision {
+fn decide(id: &ObjectId, object: CandidateTraits, source: SourceFacts) -> PruneDecision {
     decide_closed(id, object, source, &PruneDecision::Defer(PruneCause::UnreadInventory))
 }
 
 /// Does the same where a closed guard has this decision for all.
 fn decide_closed(
     id: &ObjectId,
-    object: ObjectFacts,
+    object: CandidateTraits,
     source: SourceFacts,
     closed: &PruneDecision,
 ) -> PruneDecision {
@@ -245,7 +245,7 @@ fn the_blast_radius_counts_each_object_that_would_go_unasked_whenever_it_goes() 
         let pending: Vec<PruneCandidate> = (0..3)
             .map(|number| {
                 let is_last = number == 2;
-                let facts = if is_last { ObjectFacts { timing, ..PLAIN } } else { PLAIN };
+                let facts = if is_last { CandidateTraits { timing, ..PLAIN } } else { PLAIN };
                 let uid = Uid(number.to_string().into());
                 PruneCandidate { uid, ..candidate(&config(&number.to_string()), facts) }
             })

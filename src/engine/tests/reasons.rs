@@ -121,7 +121,7 @@ fn what_is_being_read_or_tried_again_waits() {
         ),
         (Reason::Reading(config("a")), "reading ConfigMap shop/a, whose data its pods use"),
         (
-            Reason::Incomplete(SourceDoubt::Incomplete(IncompleteCause::Message(words()))),
+            Reason::Incomplete(IncompleteSource::Incomplete(IncompleteCause::Message(words()))),
             "the source was not read completely: x",
         ),
         (Reason::ReadingPeers, "reading what other sources of the cluster want"),
@@ -269,7 +269,7 @@ fn a_kind_that_nobody_serves_is_taken_out_of_the_inventory_by_a_command_that_nam
 fn an_object_moves_to_the_folder_that_names_it_now() {
     let [a, b] = ["a", "b"].map(config);
     let check = |moved: &MovedObjects, id: &ObjectId, expected: Option<&str>| {
-        let doubt = moved.doubt_about(id).map(|doubt| doubt.to_string());
+        let doubt = moved.possible_move(id).map(|doubt| doubt.to_string());
         assert_eq!(doubt.as_deref(), expected, "{moved:?} {id}");
     };
     let known = MovedObjects::Known([(a.clone(), "other/a.yaml".into())].into());

@@ -295,13 +295,13 @@ fn waiting_for(claim: RolloutClaim) -> Harness {
 
 #[test]
 fn another_process_keeps_the_place_of_a_workload_until_it_must_have_given_it_up() {
-    type View = fn(LiveObject) -> Option<LiveObject>;
+    type ShownForm = fn(LiveObject) -> Option<LiveObject>;
 
-    let missing: View = |_| None;
-    let deleting: View = |live| Some(LiveObject { deleting: true, ..live });
-    let resting: View = Some;
+    let missing: ShownForm = |_| None;
+    let deleting: ShownForm = |live| Some(LiveObject { deleting: true, ..live });
+    let resting: ShownForm = Some;
     // The claim, the view of its workload, and the time for which the claim counts.
-    let check = |claim: RolloutClaim, view: View, expected: Duration| {
+    let check = |claim: RolloutClaim, view: ShownForm, expected: Duration| {
         let mut harness = waiting_for(claim.clone());
         let seen = view(harness.engine.informer_object(&workload("web")).unwrap().clone());
         let before = expected.saturating_sub(Duration::from_secs(1));
@@ -358,9 +358,9 @@ fn nobody_creates_a_workload_again_whose_source_is_retired() {
 
 #[test]
 fn a_recreation_is_awaited_once_the_deletion_was_answered_and_while_its_workload_is_not_there() {
-    type Change = fn(&mut Harness);
+    type HarnessChange = fn(&mut Harness);
 
-    let check = |method: RolloutMethod, written: Option<u64>, change: Change, expected: bool| {
+    let check = |method: RolloutMethod, written: Option<u64>, change: HarnessChange, expected: bool| {
         let mut harness = at_rest(&["web"], &budget("100%", 100));
         change(&mut harness);
         let claim = harness.engine.make_claim(FIRST, one("web", 1).hash, 3);
@@ -370,8 +370,8 @@ fn a_recreation_is_awaited_once_the_deletion_was_answered_and_while_its_workload
         let verdict = harness.engine.evaluate_recreation(&web, &rollout, &mut progress, harness.now);
         assert_eq!(verdict.is_some(), expected, "{method:?} {written:?}: {verdict:?}");
     };
-    let gone: Change = |harness| harness.engine.observe_absence(&workload("web"));
-    let deleting: Change = |harness| {
+    let gone: HarnessChange = |harness| harness.engine.observe_absence(&workload("web"));
+    let deleting: HarnessChange = |harness| {
         let live = harness.engine.informer_object(&workload("web")).unwrap().clone();
         let rv = ResourceVersion(live.rv.0 + 1);
         harness.engine.observe_object(&workload("web"), LiveObject { deleting: true, rv, ..live });

@@ -150,9 +150,9 @@ fn allow_recreation(harness: &mut Harness, id: &ObjectId) {
 // Other units go back as before, and nobody waits for what is not there.
 #[test]
 fn a_refusal_for_good_ends_the_rollback_of_a_workload_that_is_there_and_no_other_one() {
-    type Change = fn(&mut Harness, &ObjectId);
+    type ObjectChange = fn(&mut Harness, &ObjectId);
 
-    let check = |id: &ObjectId, rule: RefusalRule, change: Change, expected: bool| {
+    let check = |id: &ObjectId, rule: RefusalRule, change: ObjectChange, expected: bool| {
         let mut harness = all_go_back();
         change(&mut harness, id);
         let refusal = ApiRefusal {
@@ -180,7 +180,7 @@ fn a_refusal_for_good_ends_the_rollback_of_a_workload_that_is_there_and_no_other
     check(&web, RefusalRule::Immutable, allow_recreation, false);
     check(&web, RefusalRule::Other, allow_recreation, true);
     // All of the source goes.
-    let delete_source: Change =
+    let delete_source: ObjectChange =
         |harness, _| harness.engine.sources[FIRST].declared.lifecycle = SourceLifecycle::Deleting;
     check(&web, RefusalRule::Other, delete_source, false);
 }

@@ -103,7 +103,7 @@ fn an_object_that_the_newest_revision_drops_goes_back_to_nothing() {
     assert_eq!(rejected(&harness), [true, true]);
     harness.engine.set_reading(FIRST, reading("r3", &[("web", None)]));
     assert_eq!(rejected(&harness), [false, true]);
-    assert!(harness.engine.objects.unwanted().contains(&web_id));
+    assert!(harness.engine.objects.unwanted_objects().contains(&web_id));
 }
 
 // Something newer replaced the failed content meanwhile, and has a claim of its own.

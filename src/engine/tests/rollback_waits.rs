@@ -12,7 +12,7 @@ use crate::engine::*;
 use crate::object::ObjectId;
 
 /// The files of a revision, with contents of this number.
-type FileSet = fn(u32) -> [(&'static str, Option<SharedDesiredObject>); 2];
+type FilePair = fn(u32) -> [(&'static str, Option<SharedDesiredObject>); 2];
 
 /// Returns data, and a workload that needs them.
 fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
@@ -38,7 +38,7 @@ fn refuse_for_now(harness: &mut Harness, id: &ObjectId, action: &Action) {
 
 /// Lets the second content of a workload fail. Returns the writes from then on, where the server
 /// refuses the earlier content of the data so many times for now.
-fn go_back_refusing(files: FileSet, times: u32) -> Vec<ObjectId> {
+fn go_back_refusing(files: FilePair, times: u32) -> Vec<ObjectId> {
     let (env, web) = (config("env"), workload("web"));
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &files(1)));
@@ -72,7 +72,7 @@ fn go_back_refusing(files: FileSet, times: u32) -> Vec<ObjectId> {
 #[test]
 fn a_rollback_waits_for_data_that_the_server_refuses_for_now_but_not_for_a_fifth_refusal() {
     let (env, web) = (config("env"), workload("web"));
-    let all: [FileSet; 2] = [files, optional_files];
+    let all: [FilePair; 2] = [files, optional_files];
     for files in all {
         for times in [0, 1, 4] {
             assert_eq!(go_back_refusing(files, times), [env.clone(), web.clone()], "{times}");

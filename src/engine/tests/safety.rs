@@ -81,7 +81,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     engine.set_reading(FIRST, reading("r2", &[("a", None)]));
-    let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
+    let why = format!("pruned when source {OTHER}, which may want it, was observed again");
     assert_eq!(judged(&mut engine, FIRST, &a), why);
     // The other one has a lookup that began before: it says nothing.
     engine.set_reading(SECOND, reading("r1b", &[]));
@@ -112,7 +112,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     engine.set_reading(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     lose_history(&mut engine);
-    assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
+    assert!(judged(&mut engine, FIRST, &a).contains("observed again"), "the other one was never read");
     engine.record_check(SECOND, engine.last_observation_number());
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }

@@ -157,8 +157,7 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         assert_eq!(member.rollback_target, RollbackTarget::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
         let quarantined = read.quarantine_if_unreadable();
-        let cause =
-            "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
+        let cause = "it failed; the record of Secret shop/password is sealed by a key that is not known here";
         assert_eq!((quarantined.action, &*quarantined.cause), (RejectionAction::Quarantine, cause));
         assert_eq!(quarantined.clone().quarantine_if_unreadable(), quarantined);
         // It can be written by whoever cannot read it.

@@ -333,8 +333,10 @@ fn what_a_source_cannot_list_and_does_not_watch_is_noted_each() {
         assert!(notes.iter().zip(expected).all(|(note, words)| note.starts_with(*words)), "{notes:?}");
     };
     let forbidden = || KindState::Unobservable("denied".into(), ErrorClass::Forbidden);
-    let (unlisted, unwatched) =
-        ("nothing is pruned while ConfigMap cannot be listed: denied", "what it may have in namespace three");
+    let (unlisted, unwatched) = (
+        "nothing is pruned while ConfigMap cannot be listed: denied",
+        "any objects of it in namespace three",
+    );
     check(&["one"], KindState::Synced, &[]);
     check(&["one"], forbidden(), &[unlisted]);
     check(&["one", "three"], KindState::Synced, &[unwatched]);

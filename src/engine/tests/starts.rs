@@ -46,7 +46,7 @@ fn reader_at(now: Instant, clock: &str, second: i64) -> StartHistory {
 }
 
 /// One of the processes that share the budget.
-struct Process {
+struct ProcessLife {
     /// The seconds of its life.
     lives: Range<u64>,
     /// The mark of its host's clock.
@@ -55,13 +55,13 @@ struct Process {
     skew: i64,
 }
 
-fn process(lives: Range<u64>, clock: &'static str, skew: i64) -> Process {
-    Process { lives, clock, skew }
+fn process(lives: Range<u64>, clock: &'static str, skew: i64) -> ProcessLife {
+    ProcessLife { lives, clock, skew }
 }
 
 /// Returns the seconds of five minutes in which these processes claim rollouts, each as soon as
 /// fewer than two count.
-fn claimed_seconds(processes: &[Process]) -> Vec<u64> {
+fn claimed_seconds(processes: &[ProcessLife]) -> Vec<u64> {
     let (begun, mut shared) = (Instant::now(), ledger(&[]));
     let (mut histories, mut claimed) = (BTreeMap::new(), Vec::new());
     for second in 0..300_u64 {
@@ -115,12 +115,12 @@ fn what_appears_between_two_readings_is_no_older_than_the_first_whatever_its_clo
     starts.advance(now + Duration::from_secs(5));
     starts.record_ledger(&ledger(&[start("web", 900)]));
     assert_eq!(starts.count(|_| true), 1, "its clock is late");
-    assert_eq!(starts.due(), Some(now + MINUTE));
+    assert_eq!(starts.next_expiry(), Some(now + MINUTE));
     let (mut starts, now) = reader_on("there", 1000);
     starts.record_ledger(&ledger(&[]));
     starts.advance(now + Duration::from_secs(5));
     starts.record_ledger(&ledger(&[start("web", 900)]));
-    assert_eq!(starts.due(), Some(now + Duration::from_secs(5) + MINUTE), "its clock proves nothing");
+    assert_eq!(starts.next_expiry(), Some(now + Duration::from_secs(5) + MINUTE), "its clock proves nothing");
     // A start that was too old before is no news.
     let (mut starts, now) = reader(1000);
     for second in 0..3 {
@@ -177,7 +177,7 @@ fn no_skew_of_minutes_lets_whoever_takes_over_begin_more_in_a_minute() {
 // A claim is written before its pods restart, so they may be seen to restart closer to each other.
 #[test]
 fn no_minute_has_more_claims_than_allowed_although_processes_end_and_others_take_over_in_it() {
-    let check = |processes: &[Process], expected: [u64; 10]| {
+    let check = |processes: &[ProcessLife], expected: [u64; 10]| {
         assert_eq!(claimed_seconds(processes), expected);
     };
     let steady = [0, 1, 60, 61, 120, 121, 180, 181, 240, 241];
@@ -245,7 +245,7 @@ fn a_start_is_later_than_all_others_of_its_workload() {
 fn the_oldest_start_is_the_next_that_counts_no_longer() {
     let (mut starts, now) = reader(100);
     starts.record_ledger(&ledger(&[start("late", 100), start("early", 90)]));
-    assert_eq!(starts.due(), Some(now + Duration::from_secs(50)));
+    assert_eq!(starts.next_expiry(), Some(now + Duration::from_secs(50)));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn both_clocks_go_on_together_and_never_back() {
     for moment in [later, now, later] {
         starts.advance(moment);
         assert_eq!(starts.clock(), Some((later, Timestamp::from_second(105).unwrap())));
-        assert_eq!(starts.now(), Some(later));
+        assert_eq!(starts.current_time(), Some(later));
     }
 }
 

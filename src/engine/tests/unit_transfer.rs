@@ -14,12 +14,12 @@ const OTHER: &str = "applyset-other-v1";
 const REPOSITORY: &str = "host/shop HEAD";
 
 /// A process with its sources, and the time.
-struct Process {
+struct TestProcess {
     engine: Engine,
     now: Instant,
 }
 
-impl Process {
+impl TestProcess {
     fn serving(sets: &[&str]) -> Self {
         let kinds = [workload("web"), config("env")].map(|id| id.group_kind().clone());
         let (mut engine, now) = (engine(sets, &kinds), Instant::now());
@@ -171,8 +171,8 @@ fn good_of_first(id: &ObjectId) -> RollbackTarget {
 
 /// Returns a process of these sources in which the first one rolls out the second content of a
 /// workload.
-fn rolling(sets: &[&str]) -> (Process, ObjectId) {
-    let (mut process, web) = (Process::serving(sets), workload("web"));
+fn rolling(sets: &[&str]) -> (TestProcess, ObjectId) {
+    let (mut process, web) = (TestProcess::serving(sets), workload("web"));
     process.read(FIRST, "c1", &[(&web, Some(1))]);
     process.engine.observe_object(&web, live(&web, SET, 1, "c1", 1, WorkloadPhase::Settled));
     process.read(FIRST, "c2", &[(&web, Some(2))]);
@@ -187,7 +187,7 @@ fn rolling(sets: &[&str]) -> (Process, ObjectId) {
 
 /// Lets the rollout fail, and checks that the source that has it now goes back to the first
 /// content.
-fn check_rollback(process: &mut Process, source: SourceId, id: &ObjectId) {
+fn check_rollback(process: &mut TestProcess, source: SourceId, id: &ObjectId) {
     let rejections = process.fail(source, id);
     let [rejection] = &rejections[..] else { panic!("{rejections:?}") };
     assert_eq!(rejection.action, RejectionAction::RollBack);
@@ -283,8 +283,8 @@ fn giving_up(ids: &[&ObjectId]) -> Vec<PeerSource> {
 }
 
 /// Returns a process that is about to take a workload over as a lookup shows it.
-fn taking_over(id: &ObjectId, shown: LiveObject) -> Process {
-    let mut process = Process::serving(&[OTHER]);
+fn taking_over(id: &ObjectId, shown: LiveObject) -> TestProcess {
+    let mut process = TestProcess::serving(&[OTHER]);
     process.engine.require_peer_consent();
     process.read(FIRST, "c3", &[(id, Some(2))]);
     assert_eq!(process.decide(id).action, Action::Lookup);
@@ -368,8 +368,8 @@ fn unit_of(ids: &[&ObjectId]) -> ReleaseUnit {
 }
 
 /// Returns a process of two sources, of which the first one has both in the middle of a rollout.
-fn both_rolling(web: &ObjectId, env: &ObjectId) -> Process {
-    let mut process = Process::serving(&[SET, OTHER]);
+fn both_rolling(web: &ObjectId, env: &ObjectId) -> TestProcess {
+    let mut process = TestProcess::serving(&[SET, OTHER]);
     let ledger = RolloutLedger { units: vec![unit_of(&[web, env])], ..process.ledger().clone() };
     process.engine.set_ledger(ledger);
     for (id, rv) in [(web, 1), (env, 2)] {
@@ -406,7 +406,7 @@ fn at_step(id: &ObjectId, rv: u64) -> LiveObject {
 #[test]
 fn a_step_whose_workload_is_dropped_is_neither_done_nor_failed_until_another_source_has_it() {
     let web = workload("web");
-    let mut former = Process::serving(&[SET]);
+    let mut former = TestProcess::serving(&[SET]);
     let unit = unit_of(&[&web]);
     former.engine.observe_object(&web, at_step(&web, 3));
     former.read(FIRST, "c2", &[(&web, Some(2))]);
@@ -419,7 +419,7 @@ fn a_step_whose_workload_is_dropped_is_neither_done_nor_failed_until_another_sou
         former.engine.advance(former.now);
         former.now += Duration::from_hours(1);
     }
-    let units = |process: &Process| {
+    let units = |process: &TestProcess| {
         let next = process.engine.next_ledger().unwrap_or_else(|| process.ledger().clone());
         (next.units.len(), next.history.len())
     };
@@ -523,8 +523,8 @@ fn at_rest(id: &ObjectId, rv: u64) -> DirectView {
 
 /// Returns a process that has looked up the data of a workload before the workload itself. Both are
 /// changed, and another source gives these up.
-fn data_looked_up(web: &ObjectId, env: &ObjectId, given_up: &[&ObjectId]) -> Process {
-    let mut process = Process::serving(&[OTHER]);
+fn data_looked_up(web: &ObjectId, env: &ObjectId, given_up: &[&ObjectId]) -> TestProcess {
+    let mut process = TestProcess::serving(&[OTHER]);
     process.engine.require_peer_consent();
     let mut uses = (*desired(web, 3, "web")).clone();
     uses.needs = [env.clone()].into();

@@ -20,16 +20,16 @@ fn write(harness: &mut Harness, name: &str) {
 
 /// The end of a rollout.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum RolloutEnd {
     Success,
     Failure,
 }
 
 /// Returns two workloads, where a rollout of the second one has ended; one that fails stays as it
 /// is. Its claim has not been taken back yet.
-fn ended(end: End, of_all: Budget) -> Harness {
+fn ended(end: RolloutEnd, of_all: Budget) -> Harness {
     let mut harness = at_rest(&NAMES, &Budget { on_failure: OnFailure::Quarantine, ..of_all });
-    harness.world.bad.extend((end == End::Failure).then(|| one("b", 2).hash));
+    harness.world.bad.extend((end == RolloutEnd::Failure).then(|| one("b", 2).hash));
     harness.read(reading("r2", &files(&["b"], 2)));
     write(&mut harness, "b");
     harness.finish_rollouts();
@@ -47,7 +47,7 @@ fn a_claim_that_no_write_has_used_yet_takes_its_place_and_its_pods_from_others()
         (Budget { max_workloads: 1, ..wide() }, false),
         (budget("1", 100), false),
     ] {
-        let mut harness = ended(End::Failure, of_all.clone());
+        let mut harness = ended(RolloutEnd::Failure, of_all.clone());
         harness.keep_ledger();
         harness.engine.rollouts.slot_requests.set_slow_start_limit(9);
         let mut may_be_repaired = |name: &str| {
@@ -78,19 +78,19 @@ fn repair_reason(mut harness: Harness) -> Option<Reason> {
 
 #[test]
 fn a_claim_whose_rollout_has_succeeded_lets_no_further_write_of_the_same_content_pass() {
-    assert_eq!(repair_reason(ended(End::Success, budget("100%", 100))), Some(Reason::Claiming));
+    assert_eq!(repair_reason(ended(RolloutEnd::Success, budget("100%", 100))), Some(Reason::Claiming));
 }
 
 #[test]
 fn a_claim_whose_rollout_gave_its_place_back_lets_no_further_write_of_the_same_content_pass() {
-    assert_eq!(repair_reason(ended(End::Failure, budget("100%", 100))), Some(Reason::Claiming));
+    assert_eq!(repair_reason(ended(RolloutEnd::Failure, budget("100%", 100))), Some(Reason::Claiming));
 }
 
 // The same claim would be written, so nothing would be, and no answer would come.
 #[test]
 fn a_repair_of_what_somebody_else_rolls_out_waits_for_no_claim_that_is_recorded() {
     let id = workload("b");
-    let mut harness = ended(End::Success, budget("100%", 100));
+    let mut harness = ended(RolloutEnd::Success, budget("100%", 100));
     harness.world.things.get_mut(&id).unwrap().phase = WorkloadPhase::Replacing;
     harness.world.drift(&id);
     harness.deliver(usize::MAX);

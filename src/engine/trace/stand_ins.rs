@@ -76,7 +76,7 @@ impl StandIns {
             matches!(digits.len(), 32 | 40) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         };
         if let Some(digits) = text.strip_prefix(DIGEST_MARK).filter(is_hex) {
-            return Some(keyed(key, DIGEST_MARK, digits));
+            return Some(keyed_hash(key, DIGEST_MARK, digits));
         }
         let digits = text.strip_prefix(HASH_MARK).filter(is_hex)?;
         if ContentHash::parse(digits) == Some(ContentHash::UNREADABLE) {
@@ -85,7 +85,7 @@ impl StandIns {
         if subject == Subject::Secret {
             self.secret_hashes.insert(digits.into());
         }
-        self.secret_hashes.contains(digits).then(|| keyed(key, HASH_MARK, digits))
+        self.secret_hashes.contains(digits).then(|| keyed_hash(key, HASH_MARK, digits))
     }
 }
 
@@ -95,7 +95,7 @@ fn is_secret_id(text: &str) -> bool {
 }
 
 /// Returns the keyed hash of a hash, in as many digits.
-fn keyed(key: &HashKey, mark: char, digits: &str) -> String {
+fn keyed_hash(key: &HashKey, mark: char, digits: &str) -> String {
     let mut made = hex_text(&key.sign(digits.as_bytes()));
     made.truncate(digits.len());
     format!("{mark}{made}")

@@ -20,7 +20,7 @@ fn servers() -> MemorySupply {
         .chart("oci://example.org/charts", "common", "v2.0.0", &[])
 }
 
-struct Traced {
+struct ChartTraceResult {
     files: Vec<String>,
     /// The archives that helm gets.
     archives: Vec<String>,
@@ -29,7 +29,7 @@ struct Traced {
     used: Vec<String>,
 }
 
-fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced {
+fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> ChartTraceResult {
     let options = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
     let mut resolver = ChartResolver::new(tree, "apps/web", supply, policy);
     let chart = resolver.find_chart_closure("apps/web", "apps", &options).unwrap();
@@ -37,7 +37,7 @@ fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced
     let mut closure: Closure = chart.closure;
     let charts = resolver.into_charts(&mut closure);
     let line = |found: &Diagnostic| format!("{} {}: {}", found.code, found.origin, found.message);
-    Traced {
+    ChartTraceResult {
         archives,
         files: closure.files.paths().map(ToString::to_string).collect(),
         found: closure.diagnostics.iter().map(line).collect(),

@@ -53,14 +53,14 @@ impl HostLogin {
         Ok(Self { user: user.to_owned().into(), password: password.to_owned().into() })
     }
 
-    fn basic(&self) -> Zeroizing<String> {
+    fn encoded_login(&self) -> Zeroizing<String> {
         let both = Zeroizing::new(format!("{}:{}", &*self.user, &*self.password));
         STANDARD.encode(both.as_bytes()).into()
     }
 
     /// Returns a text without anything of it.
     pub(super) fn hide(&self, text: &str) -> String {
-        let mut text = text.replace(&**self.basic(), HIDDEN_TEXT);
+        let mut text = text.replace(&**self.encoded_login(), HIDDEN_TEXT);
         let quoted = serde_json::Value::from(&**self.password).to_string();
         for shown in [&**self.password, quoted.trim_matches('"')] {
             text = text.replace(shown, HIDDEN_TEXT);
@@ -93,7 +93,7 @@ pub(super) fn write_registries(
     login: Option<&HostLogin>,
 ) -> io::Result<()> {
     let auths = match login {
-        Some(login) => json!({ credentials_key(address): { "auth": &**login.basic() } }),
+        Some(login) => json!({ credentials_key(address): { "auth": &**login.encoded_login() } }),
         None => json!({}),
     };
     write_private(path, &json!({ "auths": auths }))

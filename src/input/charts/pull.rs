@@ -14,7 +14,7 @@ use super::network::{proxy_ports, readable_files};
 use crate::config::ChartAddress;
 use crate::input::helm::scalar_text;
 use crate::input::render_host::RenderHost;
-use crate::input::render_place::RenderFolder;
+use crate::input::render_workspace::RenderFolder;
 use crate::input::sandbox::{
     NetworkReach, ProgramCommand, RunOutput, SandboxError, SandboxLimits, SandboxPolicy,
 };
@@ -73,9 +73,9 @@ impl<'a> HelmPull<'a> {
         login: Option<HostLogin>,
         variables: &'a [(OsString, OsString)],
     ) -> Result<Self, FetchError> {
-        let folder = fetch_folder(host, login.as_ref()).map_err(not_started)?;
+        let folder = fetch_folder(host, login.as_ref()).map_err(start_error)?;
         let pull = Self { host, program, chart, login, variables, folder };
-        pull.write_files().map_err(not_started)?;
+        pull.write_files().map_err(start_error)?;
         Ok(pull)
     }
 
@@ -109,9 +109,9 @@ impl<'a> HelmPull<'a> {
         let destination = format!("--destination={}", self.archives().display());
         self.succeed(&["pull", &self.place(), &self.version(), &destination]).await?;
         let missing = || self.failure("helm brought no archive");
-        let entry = fs::read_dir(self.archives()).map_err(not_started)?.flatten().next();
+        let entry = fs::read_dir(self.archives()).map_err(start_error)?.flatten().next();
         let path = entry.ok_or_else(missing)?.path();
-        read_regular(&path, most.saturating_add(1)).map_err(not_started)
+        read_regular(&path, most.saturating_add(1)).map_err(start_error)
     }
 
     /// Returns the version that the chart has which helm takes.
@@ -194,16 +194,16 @@ impl<'a> HelmPull<'a> {
     }
 
     fn failure(&self, stderr: &str) -> FetchError {
-        helm_fetch_error(&self.hidden(stderr), self.chart)
+        helm_fetch_error(&self.hide_login(stderr), self.chart)
     }
 
-    fn hidden(&self, text: &str) -> String {
+    fn hide_login(&self, text: &str) -> String {
         self.login.as_ref().map_or_else(|| text.to_owned(), |login| login.hide(text))
     }
 
     /// Returns an error without what may be a secret in it.
     fn redact_error(&self, error: SandboxError) -> SandboxError {
-        let clean = |stderr: String| quote(&self.hidden(&stderr));
+        let clean = |stderr: String| quote(&self.hide_login(&stderr));
         match error {
             SandboxError::Stopped { program, part, stderr } => {
                 SandboxError::Stopped { program, part, stderr: clean(stderr) }
@@ -222,7 +222,7 @@ fn limit_error(run: &RunOutput) -> Option<FetchError> {
     if run.stderr.lines().any(|line| line.starts_with("Error:")) {
         return None;
     }
-    let part = run.denied_by().filter(|part| part.is_limit())?;
+    let part = run.denied_part().filter(|part| part.is_limit())?;
     Some(SandboxError::Stopped { program: "helm".to_owned(), part, stderr: String::new() }.into())
 }
 
@@ -236,7 +236,7 @@ fn fetch_folder(host: &RenderHost, login: Option<&HostLogin>) -> io::Result<Rend
     RenderFolder::anywhere(host, "rhumb-fetch-")
 }
 
-fn not_started(error: io::Error) -> FetchError {
+fn start_error(error: io::Error) -> FetchError {
     SandboxError::NotStarted { program: "helm".to_owned(), error }.into()
 }
 

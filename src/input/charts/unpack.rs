@@ -11,12 +11,10 @@ use tar::{Archive, Entry, EntryType};
 
 use super::reference::{ChartFile, ChartReference};
 use super::version::is_same_version;
-use crate::input::helm::scalar_text;
+use crate::input::helm::{CHART_FILE, scalar_text};
 use crate::input::kustomize::printable;
 use crate::manifest::read_first_document;
 
-/// The file that makes a folder a chart.
-const CHART_FILE: &str = "Chart.yaml";
 /// The most bytes of a path, the top folder included, and of a name in it.
 const MAX_PATH_BYTES: usize = 1024;
 const MAX_FILE_NAME_BYTES: usize = 255;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::input::kustomize::{folded, printable};
+use crate::input::kustomize::{fold_case, printable};
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPosition, float_text, read_first_document};
 use crate::object::Diagnostic;
 
@@ -142,7 +142,7 @@ fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
 /// Returns the entry of a key. Go decodes JSON whatever the case of a key, and so does helm. It has
 /// the keys in order by then, and the last one counts.
 fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
-    let is_named = |entry: &&PlacedEntry| entry.key == key || folded(&entry.key) == folded(key);
+    let is_named = |entry: &&PlacedEntry| entry.key == key || fold_case(&entry.key) == fold_case(key);
     value.entries().iter().filter(is_named).max_by(|a, b| a.key.cmp(&b.key))
 }
 

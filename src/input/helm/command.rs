@@ -9,7 +9,7 @@ use super::closure::{ChartClosure, ChartValues};
 use super::options::HelmOptions;
 
 /// Go collects garbage only near this many bytes: few charts need as much.
-const GO_MEMORY_BYTES: u64 = 192 << 20;
+const HELM_GO_MEMORY_BYTES: u64 = 192 << 20;
 
 /// The folders of one render.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn command(
     let mut command = ProgramCommand::new(program, folders.tree.join(&*chart.closure.root))
         .arguments(arguments)
         .variable("HELM_NO_PLUGINS", "1")
-        .go_runtime(GO_MEMORY_BYTES, 1);
+        .go_runtime(HELM_GO_MEMORY_BYTES, 1);
     for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HELM_PLUGINS"] {
         command = command.variable(name, folders.private.join("helm"));
     }

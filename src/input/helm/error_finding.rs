@@ -261,7 +261,7 @@ impl TemplateTexts {
     /// Adds a template.
     pub(super) fn add_template(&mut self, text: &str) {
         if self.try_add_words(text) {
-            self.templates.push(one_blank(text));
+            self.templates.push(collapse_blanks(text));
         }
     }
 
@@ -278,7 +278,7 @@ impl TemplateTexts {
 
     /// Returns whether a text of several words is literally in a template.
     fn has_text(&self, text: &str) -> bool {
-        let text = one_blank(text);
+        let text = collapse_blanks(text);
         text.contains(' ') && self.templates.iter().any(|template| template.contains(&text))
     }
 
@@ -301,7 +301,7 @@ fn is_word_letter(letter: char) -> bool {
 }
 
 /// Returns a text with one blank between its words.
-fn one_blank(text: &str) -> String {
+fn collapse_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -322,7 +322,7 @@ pub(super) fn finding(chart: &ChartClosure, run: &RunOutput, texts: &TemplateTex
     parts.retain(|part| seen.insert(part.clone()));
     let left_out = parts.len().saturating_sub(MAX_SHOWN_PARTS);
     let shown: Vec<String> = parts.into_iter().skip(left_out).collect();
-    let message = match (shown.as_slice(), run.denied_by()) {
+    let message = match (shown.as_slice(), run.denied_part()) {
         ([], Some(part)) => format!("helm was stopped: {part}"),
         ([], None) => "helm does not render it, and its words may hold values".to_owned(),
         (shown, _) => format!("helm does not render it: {}", shown.join(": ")),

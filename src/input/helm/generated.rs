@@ -52,10 +52,10 @@ const RENDER_ID_BYTES: usize = 16;
 
 /// Bytes of the paths of all fields of a chart that differ. Each path has all keys above its field,
 /// so they may be far more than what the chart prints. One object bears 256 KiB of annotations.
-const MAX_COMPARED_PATHS: usize = 1 << 20;
+const MAX_COMPARED_PATH_BYTES: usize = 1 << 20;
 
 /// Fields of one object that are named in a finding.
-const MAX_NAMED_OBJECTS: usize = 5;
+const MAX_NAMED_FIELDS: usize = 5;
 
 /// The remedy for values that are made up.
 const GIVE_VALUE_HINT: &str = "give the value yourself, often by the name of a Secret as `existingSecret`";
@@ -137,7 +137,7 @@ pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Resu
     for object in second.iter().rev() {
         others.entry(name_of(&object.body)).or_default().push(object);
     }
-    let (mut faults, mut left) = (Vec::new(), MAX_COMPARED_PATHS);
+    let (mut faults, mut left) = (Vec::new(), MAX_COMPARED_PATH_BYTES);
     for object in first.iter_mut().filter(|object| !is_never_run(&object.body)) {
         match others.get_mut(&name_of(&object.body)).and_then(Vec::pop) {
             Some(_) if is_made_once(&object.body) => {}
@@ -188,7 +188,7 @@ pub(super) fn refusals(objects: &[ChartObject]) -> Vec<Diagnostic> {
 }
 
 fn difference_text(paths: &[String]) -> String {
-    let named: Vec<String> = paths.iter().take(MAX_NAMED_OBJECTS).map(|path| printable(path)).collect();
+    let named: Vec<String> = paths.iter().take(MAX_NAMED_FIELDS).map(|path| printable(path)).collect();
     match (paths.len() - named.len(), named.as_slice()) {
         (0, [one]) => format!("{one} differs"),
         (0, several) => format!("{} differ", several.join(", ")),
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_differs_is_named_by_its_path() {
         let check = |a: Value, b: Value, expected: &[&str]| {
-            let mut found = DifferingPaths { paths: Vec::new(), left: MAX_COMPARED_PATHS };
+            let mut found = DifferingPaths { paths: Vec::new(), left: MAX_COMPARED_PATH_BYTES };
             assert!(found.add_differences(&a, &b, &mut String::new()).is_ok());
             assert_eq!(found.paths, expected);
         };

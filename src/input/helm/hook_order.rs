@@ -18,7 +18,7 @@ use super::output::ChartObject;
 
 /// Bytes of all names that the objects of one release wait for. Each has the names of all before
 /// it, so they grow with the square of the objects. Large charts have some 100 KiB.
-pub(super) const MAX_NAME_BYTES: usize = 16 << 20;
+pub(super) const MAX_AWAITED_NAME_BYTES: usize = 16 << 20;
 
 /// The objects of a release would wait for more than may be written on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(super) fn order(
     let (mut before, mut after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
     let mut used = take_used(&names, &before, &mut after, &rest);
     rest.append(&mut used);
-    let needed = needed(&names, &before, &rest);
+    let needed = needed_objects(&names, &before, &rest);
     let is_waiting = |object: &ChartObject| {
         let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");
         !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id))
@@ -88,7 +88,7 @@ pub(super) fn order(
     let waiting = rest.iter().filter(|object| is_waiting(object));
     set_waves(&mut before, waiting.map(|object| engine::wave(&object.body)).min(), i32::min);
     set_waves(&mut after, rest.iter().map(|object| engine::wave(&object.body)).max(), i32::max);
-    let mut awaited = AwaitedNames { text: String::new(), left: MAX_NAME_BYTES };
+    let mut awaited = AwaitedNames { text: String::new(), left: MAX_AWAITED_NAME_BYTES };
     let mut all = chain(&names, before, &mut awaited)?;
     for object in rest.iter_mut().filter(|object| is_waiting(object)) {
         awaited.write_on(&mut object.body)?;
@@ -198,7 +198,11 @@ impl AwaitedNames {
 
 /// Returns the objects of the release that hooks need which run before it, and all that these need.
 /// An object that gives rights to a service account that is needed is needed too.
-fn needed(names: &HelmReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
+fn needed_objects(
+    names: &HelmReleaseObjectIds<'_>,
+    before: &[HookStep],
+    rest: &[ChartObject],
+) -> BTreeSet<ObjectId> {
     let of = |object: &ChartObject| {
         let id = names.id(&object.body)?;
         let needs = graph::references(&id, &object.body);

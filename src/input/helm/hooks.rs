@@ -23,7 +23,7 @@ use crate::source::HOOK_NOT_RUN;
 use super::generated::name_of;
 use super::hook_events::{HOOK_ANNOTATION, HookEvent, HookEvents};
 use super::hook_names::HookNames;
-use super::hook_order::{HookSteps, MAX_NAME_BYTES, TooManyNames, order};
+use super::hook_order::{HookSteps, MAX_AWAITED_NAME_BYTES, TooManyNames, order};
 use super::options::UnnamedNamespace;
 use super::output::ChartObject;
 
@@ -94,7 +94,7 @@ pub(crate) fn translate(
                 notices.extend(events.notice().map(|text| notice(&object, "hook-order", text)));
                 hooks.push((phase, weight(&object.body), events, object));
             }
-            None => notices.push(notice(&object, HOOK_NOT_RUN, never_run(&events))),
+            None => notices.push(notice(&object, HOOK_NOT_RUN, not_run_notice(&events))),
         }
     }
     let Some((_, _, _, first)) = hooks.first() else {
@@ -123,7 +123,7 @@ pub(crate) fn translate(
     }
     let mut ordered = order(rest, steps, namespace, unnamed).map_err(|TooManyNames| {
         let message = format!(
-            "the hooks of this chart make its objects wait for each other in more than {MAX_NAME_BYTES} bytes of names"
+            "the hooks of this chart make its objects wait for each other in more than {MAX_AWAITED_NAME_BYTES} bytes of names"
         );
         let hint = "each object waits for all hooks before it: use fewer hooks, or make several charts of it";
         vec![Diagnostic::error(origin, "too-large", message).hint(hint)]
@@ -166,7 +166,7 @@ pub(super) fn listed_objects(object: ChartObject) -> impl Iterator<Item = ChartO
     })
 }
 
-fn never_run(events: &HookEvents) -> &'static str {
+fn not_run_notice(events: &HookEvents) -> &'static str {
     if events.has(HookEvent::Test) {
         "it is a test, which is not run"
     } else {

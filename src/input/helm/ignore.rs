@@ -124,28 +124,28 @@ impl IgnoreRule {
 
 /// Reads a pattern of Go's `filepath.Match`.
 fn parse(pattern: &str) -> Result<Vec<IgnorePatternPart>, &'static str> {
-    const BAD: &str = "the pattern is not well-formed";
+    const PATTERN_FAULT: &str = "the pattern is not well-formed";
     let mut letters = pattern.chars().peekable();
     let mut parts = Vec::new();
     while let Some(letter) = letters.next() {
         parts.push(match letter {
             '*' => IgnorePatternPart::AnyLetters,
             '?' => IgnorePatternPart::AnyLetter,
-            '\\' => IgnorePatternPart::Letter(letters.next().ok_or(BAD)?),
+            '\\' => IgnorePatternPart::Letter(letters.next().ok_or(PATTERN_FAULT)?),
             '[' => {
                 let is_negated = letters.next_if_eq(&'^').is_some();
                 let mut ranges = Vec::new();
                 while ranges.is_empty() || letters.next_if_eq(&']').is_none() {
                     let mut end = || match letters.next() {
-                        None | Some('-' | ']') => Err(BAD),
-                        Some('\\') => letters.next().ok_or(BAD),
+                        None | Some('-' | ']') => Err(PATTERN_FAULT),
+                        Some('\\') => letters.next().ok_or(PATTERN_FAULT),
                         Some(letter) => Ok(letter),
                     };
                     let low = end()?;
                     let high = if letters.next_if_eq(&'-').is_some() {
                         match letters.next() {
-                            None | Some('-' | ']') => return Err(BAD),
-                            Some('\\') => letters.next().ok_or(BAD)?,
+                            None | Some('-' | ']') => return Err(PATTERN_FAULT),
+                            Some('\\') => letters.next().ok_or(PATTERN_FAULT)?,
                             Some(letter) => letter,
                         }
                     } else {

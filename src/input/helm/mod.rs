@@ -30,7 +30,7 @@ mod shifted_time;
 mod trace;
 
 pub(crate) use archive::{PackError, pack_fetched};
-pub(crate) use chart::scalar_text;
+pub(crate) use chart::{CHART_FILE, scalar_text};
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub(crate) use closure::ChartUser;
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
@@ -38,6 +38,7 @@ pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::has_changing_function;
 pub(crate) use hooks::translate as translate_hooks;
+pub(crate) use options::MAX_RELEASE_NAME_CHARS;
 pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, SchemaUse, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::object::Diagnostic;
 
 /// The longest name of a release: helm takes no longer one.
-pub(super) const MAX_RELEASE_NAME_CHARS: usize = 53;
+pub(crate) const MAX_RELEASE_NAME_CHARS: usize = 53;
 /// The longest name of a namespace.
 const MAX_NAMESPACE_NAME_CHARS: usize = 63;
 

@@ -89,12 +89,12 @@ pub(crate) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
 /// Returns the refusal of a file of values that leads to nothing.
 pub(super) fn lost_values(folder: &str, text: &str, failure: &PathFailure) -> Diagnostic {
     let shown_folder = if folder.is_empty() { "." } else { folder };
-    lost(&Arc::from(shown_folder), "values", text, failure)
+    lost_file_reference(&Arc::from(shown_folder), "values", text, failure)
 }
 
 /// Returns the refusal of a file or link of the chart that cannot be read.
 pub(super) fn lost_file(path: &str, failure: &PathFailure) -> Diagnostic {
-    lost(&Arc::from(path), "chart", path, failure)
+    lost_file_reference(&Arc::from(path), "chart", path, failure)
         .hint(format!("replace it with a plain file, or list it in the chart's {IGNORE_FILE}"))
 }
 
@@ -103,7 +103,12 @@ pub(super) fn defect(path: &str, defect: FileDefect) -> Diagnostic {
     lost_file(path, &PathFailure::Defect(path.to_owned(), defect))
 }
 
-fn lost(file: &Arc<str>, field: &'static str, target: &str, failure: &PathFailure) -> Diagnostic {
+fn lost_file_reference(
+    file: &Arc<str>,
+    field: &'static str,
+    target: &str,
+    failure: &PathFailure,
+) -> Diagnostic {
     let (role, target) = (ReferenceRole::File, target.to_owned());
     kustomize::lost_reference(file, &FileReference { role, field, target, position: WHOLE_FILE }, failure)
 }

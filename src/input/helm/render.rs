@@ -126,7 +126,7 @@ pub(crate) struct PrintedChart {
 impl PrintedChart {
     /// Takes the words for hooks off the files in `crds/`, and puts the items of lists in the place
     /// of these.
-    fn simplified(mut self, chart: &ChartClosure) -> Result<Self, ChartError> {
+    fn simplify(mut self, chart: &ChartClosure) -> Result<Self, ChartError> {
         let taken = self.objects.iter_mut().map(hooks::take_hook_of_definition);
         if taken.filter(|was_hook| *was_hook).count() > 0 {
             self.write_text();
@@ -160,13 +160,13 @@ pub(crate) async fn print_chart<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<PrintedChart, ChartError> {
-    let mut printed = template(host, chart, options, files).await?.simplified(chart)?;
+    let mut printed = template(host, chart, options, files).await?.simplify(chart)?;
     if !generated::may_generate(chart, files, host.tree)? {
         return Ok(printed);
     }
     let again = match template_at_another_time(host, chart, options, files).await? {
         Some(again) => again,
-        None => template(host, chart, options, files).await?.simplified(chart)?.objects,
+        None => template(host, chart, options, files).await?.simplify(chart)?.objects,
     };
     judge_generated(&mut printed.objects, &again, options)
         .map_err(|findings| ChartError::Refused { findings })?;
@@ -226,7 +226,7 @@ async fn template_at_another_time<T: FileTree>(
     shifted.restore().map_err(failed)?;
     match outcome {
         Ok(printed) => {
-            let mut printed = printed.simplified(chart)?;
+            let mut printed = printed.simplify(chart)?;
             printed.objects.iter_mut().for_each(|object| restore_texts(&mut object.body));
             Ok(Some(printed.objects))
         }

@@ -25,8 +25,8 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     files: &T,
 ) -> Result<InflatedChart, RenderError> {
     let Inflation { file, chart, options } = inflation;
-    let render_place = write_chart(host, chart, files, &OpenedInputs::default())?;
-    let printed = print_chart(chart_host(&render_place, host, helm), chart, options, files).await?;
+    let render_workspace = write_chart(host, chart, files, &OpenedInputs::default())?;
+    let printed = print_chart(chart_host(&render_workspace, host, helm), chart, options, files).await?;
     // Nor does `kustomize build --enable-helm` take such a chart.
     let twice = printed.notices.iter().filter(|notice| notice.code == DUPLICATE_KEY);
     let twice: Vec<Diagnostic> = twice

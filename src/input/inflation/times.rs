@@ -15,7 +15,7 @@ pub(super) fn written_time(text: &str) -> Option<String> {
         return None;
     }
     let (date, time) = text.split_at(text.find(['T', 't', ' ']).unwrap_or(text.len()));
-    let date: Vec<String> = date.split('-').map(padded).collect();
+    let date: Vec<String> = date.split('-').map(pad_number).collect();
     let time = time.trim_start_matches(['T', 't', ' ']);
     let (clock, zone) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
     Some(format!("{}T{}{}", date.join("-"), written_clock(clock), written_zone(zone)?))
@@ -27,7 +27,7 @@ fn written_clock(text: &str) -> String {
         return "00:00:00".to_owned();
     }
     let (clock, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
-    let clock: Vec<String> = clock.split(':').map(padded).collect();
+    let clock: Vec<String> = clock.split(':').map(pad_number).collect();
     let fraction = fraction.get(..9).unwrap_or(fraction).trim_end_matches('0');
     let point = if fraction.is_empty() { "" } else { "." };
     format!("{}{point}{fraction}", clock.join(":"))
@@ -44,7 +44,7 @@ fn written_zone(text: &str) -> Option<String> {
     }
 }
 
-fn padded(number: &str) -> String {
+fn pad_number(number: &str) -> String {
     format!("{number:0>2}")
 }
 

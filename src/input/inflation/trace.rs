@@ -260,13 +260,13 @@ impl<T: FileTree> ChartTrace<'_, T> {
             Ok(ResolvedPath { path, file: None }) => return Ok(Some(path)),
             Ok(_) | Err(PathFailure::Missing(_) | PathFailure::Dangling { .. }) => {}
             Err(failure) => {
-                self.lost("helmCharts", &below, self.site.position, &failure);
+                self.refuse_lost_reference("helmCharts", &below, self.site.position, &failure);
                 return Ok(None);
             }
         }
         let Some(folder) = paths::join(&self.site.folder, &below) else {
             let failure = PathFailure::OutOfTree(self.files.bounds());
-            self.lost("helmCharts", &below, self.site.position, &failure);
+            self.refuse_lost_reference("helmCharts", &below, self.site.position, &failure);
             return Ok(None);
         };
         if !is_server(repository) {
@@ -285,7 +285,13 @@ impl<T: FileTree> ChartTrace<'_, T> {
         Ok(found.map(|_| folder))
     }
 
-    fn lost(&mut self, field: &'static str, target: &str, position: TextPosition, failure: &PathFailure) {
+    fn refuse_lost_reference(
+        &mut self,
+        field: &'static str,
+        target: &str,
+        position: TextPosition,
+        failure: &PathFailure,
+    ) {
         let reference =
             FileReference { role: ReferenceRole::File, field, target: target.to_owned(), position };
         self.found.refused.push(lost_reference(&self.site.file, &reference, failure));
@@ -340,7 +346,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             Ok(ResolvedPath { file: None, .. }) => Ok(None),
             Err(failure) => {
                 let target = paths::inside(root, "values.yaml");
-                self.lost("helmCharts", &target, self.site.position, &failure);
+                self.refuse_lost_reference("helmCharts", &target, self.site.position, &failure);
                 Ok(None)
             }
         }
@@ -375,7 +381,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
                 return Ok(None);
             }
             Err(failure) => {
-                self.lost(field, text, named.position, &failure);
+                self.refuse_lost_reference(field, text, named.position, &failure);
                 return Ok(None);
             }
         };

@@ -59,7 +59,7 @@ pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<
 fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<Value, ValuesFault> {
     let file = read_first_document_own_first(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);
-    let mut reading = FileReading { words: PlacedWords::of(&text), merge, at: String::new() };
+    let mut reading = ValuesFileReading { words: PlacedWords::of(&text), merge, at: String::new() };
     match file.documents.first() {
         Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => {
             reading.mapping(root, inline.as_object_mut())
@@ -70,14 +70,14 @@ fn file_values(bytes: &[u8], inline: &mut Value, merge: ValuesMerge) -> Result<V
 }
 
 /// The reading of a file for a merge.
-struct FileReading<'a> {
+struct ValuesFileReading<'a> {
     words: PlacedWords<'a>,
     merge: ValuesMerge,
     /// The path of the mapping that is read.
     at: String,
 }
 
-impl FileReading<'_> {
+impl ValuesFileReading<'_> {
     /// Reads a mapping that is in no list, with the values of the kustomization at the same place.
     fn mapping(
         &mut self,
@@ -93,7 +93,7 @@ impl FileReading<'_> {
                 EntryOrigin::MergedAlias => continue,
                 EntryOrigin::MergedValue => {
                     if !self.has_own_key(inline.as_deref_mut(), &key) {
-                        out.insert(key, plain(&entry.value, &self.words));
+                        out.insert(key, to_plain_value(&entry.value, &self.words));
                     }
                     continue;
                 }
@@ -109,7 +109,7 @@ impl FileReading<'_> {
                     let own = inline.as_deref_mut().and_then(|inline| inline.get_mut(&key));
                     self.mapping(&entry.value, own.and_then(Value::as_object_mut))?
                 } else {
-                    plain(&entry.value, &self.words)
+                    to_plain_value(&entry.value, &self.words)
                 };
                 out.insert(key, read);
             }
@@ -136,7 +136,7 @@ impl FileReading<'_> {
     }
 }
 
-fn plain(value: &PlacedValue, words: &PlacedWords<'_>) -> Value {
+fn to_plain_value(value: &PlacedValue, words: &PlacedWords<'_>) -> Value {
     match &value.node {
         PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
             old_boolean(words.at(value.target)).map_or(Value::Bool(*truth), Value::from)
@@ -145,9 +145,10 @@ fn plain(value: &PlacedValue, words: &PlacedWords<'_>) -> Value {
             Value::String(written_time(text).unwrap_or_else(|| text.clone()))
         }
         PlacedNode::Scalar(scalar) => scalar.clone(),
-        PlacedNode::List(items) => items.iter().map(|item| plain(item, words)).collect(),
+        PlacedNode::List(items) => items.iter().map(|item| to_plain_value(item, words)).collect(),
         PlacedNode::Mapping(entries) => {
-            let entry_of = |entry: &PlacedEntry| (key_text(entry, words), plain(&entry.value, words));
+            let entry_of =
+                |entry: &PlacedEntry| (key_text(entry, words), to_plain_value(&entry.value, words));
             entries.iter().map(entry_of).collect()
         }
     }

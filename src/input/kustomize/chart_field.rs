@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::manifest::{PlacedNode, PlacedValue, TextPosition};
 
-use super::file::{fields, folded, items};
+use super::file::{fields, fold_case, items};
 
 /// The fields of a kustomization that concern charts.
 pub(super) const CHART_FIELDS: [&str; 3] = ["helmCharts", "helmGlobals", "helmChartInflationGenerator"];
@@ -100,7 +100,7 @@ pub(super) fn read(root: &PlacedValue) -> ChartFields {
 }
 
 fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
-    const KNOWN: [(&str, FieldForm); 17] = [
+    const CHART_FIELD_FORMS: [(&str, FieldForm); 17] = [
         ("additionalValuesFiles", FieldForm::Texts),
         ("apiVersions", FieldForm::Texts),
         ("debug", FieldForm::Bool),
@@ -119,7 +119,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartF
         ("valuesMerge", FieldForm::Text),
         ("version", FieldForm::Text),
     ];
-    check_fields(item, &KNOWN, faults);
+    check_fields(item, &CHART_FIELD_FORMS, faults);
     let is_true = |name| fields(item, name).last().is_some_and(|value| value.to_value() == Value::Bool(true));
     ChartField {
         position: Some(item.position),
@@ -143,7 +143,7 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartF
 
 /// Reads a chart in the form before kustomize 4.1.
 fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> ChartField {
-    const KNOWN: [(&str, FieldForm); 13] = [
+    const INFLATOR_FIELD_FORMS: [(&str, FieldForm); 13] = [
         ("chartHome", FieldForm::Text),
         ("chartName", FieldForm::Text),
         ("chartRepoName", FieldForm::Text),
@@ -158,7 +158,7 @@ fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> Ch
         ("valuesLocal", FieldForm::Mapping),
         ("valuesMerge", FieldForm::Text),
     ];
-    check_fields(item, &KNOWN, faults);
+    check_fields(item, &INFLATOR_FIELD_FORMS, faults);
     // kustomize itself takes neither the namespace nor further arguments over.
     ChartField {
         position: Some(item.position),
@@ -192,7 +192,7 @@ fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> Values
 fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPosition)>) {
     for entry in item.entries() {
         let (key, value) = (super::refusal::printable(&entry.key), &entry.value);
-        match known.iter().find(|(name, _)| folded(name) == folded(&entry.key)) {
+        match known.iter().find(|(name, _)| fold_case(name) == fold_case(&entry.key)) {
             None => faults.push((format!("{key} is no field of a chart"), entry.position)),
             Some((_, form)) if !form.fits(value) && value.node != PlacedNode::Scalar(Value::Null) => {
                 faults.push((format!("{key} must be {}", form.words()), value.position));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::closure::ClosureFile;
 
 /// A file of a closure with its path.
-type PlacedFile = (Arc<str>, ClosureFile);
+type PathAndFile = (Arc<str>, ClosureFile);
 
 /// The files of a closure, ordered by their path in a tree without links.
 ///
 /// A first commit has the closures of all roots in memory at once, and most of them have few files.
 /// So they are in a list that is as long as they are many: the smallest map has room for eleven.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClosureFiles(Vec<PlacedFile>);
+pub struct ClosureFiles(Vec<PathAndFile>);
 
 impl ClosureFiles {
     /// Returns the file at a path.
@@ -58,9 +58,9 @@ impl ClosureFiles {
 }
 
 /// Collects files in any order. Of several at one path the first one counts.
-impl FromIterator<PlacedFile> for ClosureFiles {
-    fn from_iter<I: IntoIterator<Item = PlacedFile>>(files: I) -> Self {
-        let mut files: Vec<PlacedFile> = files.into_iter().collect();
+impl FromIterator<PathAndFile> for ClosureFiles {
+    fn from_iter<I: IntoIterator<Item = PathAndFile>>(files: I) -> Self {
+        let mut files: Vec<PathAndFile> = files.into_iter().collect();
         files.sort_by(|(a, _), (b, _)| a.cmp(b));
         files.dedup_by(|(later, _), (first, _)| later == first);
         files.shrink_to_fit();
@@ -79,7 +79,7 @@ impl<'a> IntoIterator for &'a ClosureFiles {
 
 /// The files of a closure, one after the other.
 #[derive(Clone, Debug)]
-pub struct ClosureFileIter<'a>(slice::Iter<'a, PlacedFile>);
+pub struct ClosureFileIter<'a>(slice::Iter<'a, PathAndFile>);
 
 impl<'a> Iterator for ClosureFileIter<'a> {
     type Item = (&'a Arc<str>, &'a ClosureFile);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::source::{BlobId, TreeFile};
 
-    fn placed(path: &str, text: &str) -> PlacedFile {
+    fn placed(path: &str, text: &str) -> PathAndFile {
         let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
         let file = TreeFile { blob, size, is_executable: false };
         (path.into(), ClosureFile { source: path.into(), file })
@@ -112,7 +112,7 @@ mod tests {
     fn files_are_in_the_order_of_their_paths_and_found_by_them() {
         let check = |files: &[(&str, &str)], expected: &[(&str, &str)]| {
             let files = collected(files);
-            let expected: Vec<PlacedFile> = expected.iter().map(|(path, text)| placed(path, text)).collect();
+            let expected: Vec<PathAndFile> = expected.iter().map(|(path, text)| placed(path, text)).collect();
             assert!(files.iter().eq(expected.iter().map(|(path, file)| (path, file))), "{files:?}");
             assert!(files.paths().eq(expected.iter().map(|(path, _)| path)));
             assert_eq!((files.len(), files.is_empty()), (expected.len(), expected.is_empty()));

@@ -23,7 +23,7 @@ const MAX_EXPECTED_OBJECTS: usize = 5_000;
 /// Folders that include each other in a row. Real ones have up to five.
 const MAX_BASE_DEPTH: usize = 20;
 /// Characters of the hash of a generated name, with the dash before it.
-const HASH_SUFFIX_CHARS: usize = 11;
+const DASHED_HASH_CHARS: usize = 11;
 /// The kinds that prefixes and suffixes leave alone, as kustomize's `PrefixTransformer` has them.
 const UNCHANGED_NAMES: [(&str, &str); 3] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
@@ -67,7 +67,7 @@ struct NameChange {
 
 impl NameChange {
     /// Returns the change of what a folder includes: its own comes before those around it.
-    fn within(&self, folder: &ClosureFolder) -> Self {
+    fn change_within(&self, folder: &ClosureFolder) -> Self {
         let kustomization = &folder.kustomization;
         let outermost = if self.namespace.is_empty() { &kustomization.namespace } else { &self.namespace };
         Self {
@@ -135,7 +135,7 @@ impl ExpectedObjects {
         let named: Vec<&ExpectedObject> =
             self.objects.get(&object.name).into_iter().flatten().filter(same_kind).collect();
         let is_generated = GENERATED_KINDS.contains(&(&*object.group, &*object.kind));
-        let without_hash = object.name.len().checked_sub(HASH_SUFFIX_CHARS);
+        let without_hash = object.name.len().checked_sub(DASHED_HASH_CHARS);
         let without_hash = without_hash.and_then(|end| object.name.split_at_checked(end));
         let without_hash = without_hash.filter(|(_, hash)| is_hash(hash)).map(|(name, _)| name);
         let generated = [Some(&*object.name), without_hash].into_iter().flatten().filter(|_| is_generated);
@@ -177,7 +177,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
         if depth > MAX_BASE_DEPTH {
             return Ok(false);
         }
-        let change = around.within(folder);
+        let change = around.change_within(folder);
         for reference in &folder.kustomization.references {
             if reference.role != ReferenceRole::Resource {
                 continue;
@@ -192,7 +192,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
             }
         }
         for (name, _) in &folder.kustomization.generated {
-            let configured_in = Some(paths::seen_from(&self.finder.closure().root, &folder.file));
+            let configured_in = Some(paths::relative_to(&self.finder.closure().root, &folder.file));
             let number = self.next_number(OriginAnnotation { configured_in, ..OriginAnnotation::default() });
             let name = format!("{}{name}{}", change.prefix, change.suffix);
             self.found.generated.entry(name).or_default().push(number);
@@ -204,7 +204,7 @@ impl<T: FileTree> ExpectationWalk<'_, '_, T> {
         let closure = self.finder.closure();
         let Some(file) = closure.files.get(path) else { return Ok(false) };
         let named = self.finder.read_named(file.file.blob)?;
-        let path = paths::seen_from(&closure.root, path);
+        let path = paths::relative_to(&closure.root, path);
         for object in named.iter().filter(|object| !object.kind.is_empty()) {
             let origin = OriginAnnotation { path: Some(path.clone()), ..OriginAnnotation::default() };
             let origin = self.next_number(origin);

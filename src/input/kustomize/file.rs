@@ -139,7 +139,7 @@ impl Kustomization {
             generated: root.map(generated).unwrap_or_default(),
             has_unknown_fields: root.is_none_or(has_unknown_fields) || has_more_documents(bytes),
             unsupported: out.unsupported,
-            faults: unreadable(file),
+            faults: read_faults(file),
         }
     }
 
@@ -237,7 +237,8 @@ fn has_predictable_names(root: &PlacedValue) -> bool {
 }
 
 fn has_unknown_fields(root: &PlacedValue) -> bool {
-    let is_known = |entry: &PlacedEntry| KNOWN_FIELDS.iter().any(|field| folded(field) == folded(&entry.key));
+    let is_known =
+        |entry: &PlacedEntry| KNOWN_FIELDS.iter().any(|field| fold_case(field) == fold_case(&entry.key));
     !root.entries().iter().all(is_known)
 }
 
@@ -267,7 +268,7 @@ fn generated(root: &PlacedValue) -> Vec<(String, TextPosition)> {
 
 /// Returns the faults that keep a file from being read. A fault that kubectl would refuse
 /// but kustomize takes is none of them.
-pub(super) fn unreadable(file: PlacedFile) -> Vec<Diagnostic> {
+pub(super) fn read_faults(file: PlacedFile) -> Vec<Diagnostic> {
     if !file.documents.is_empty() {
         return Vec::new();
     }
@@ -285,12 +286,12 @@ pub(super) fn placed_in(faults: &[Diagnostic], file: &Arc<str>) -> impl Iterator
 /// Returns the values under a key of a mapping. Go's decoder of JSON takes a key whatever its case,
 /// and so does kustomize.
 pub(super) fn fields<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<Item = &'a PlacedValue> {
-    let matches = move |entry: &&PlacedEntry| entry.key == name || folded(&entry.key) == folded(name);
+    let matches = move |entry: &&PlacedEntry| entry.key == name || fold_case(&entry.key) == fold_case(name);
     value.entries().iter().filter(matches).map(|entry| &entry.value)
 }
 
 /// Returns the letters of a key in one case, among them the two beyond ASCII that fold into it.
-pub(in crate::input) fn folded(key: &str) -> String {
+pub(in crate::input) fn fold_case(key: &str) -> String {
     let fold = |letter| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',

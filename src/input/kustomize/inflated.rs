@@ -17,7 +17,7 @@ use crate::source::SourceError;
 
 use super::chart_field::CHART_FIELDS;
 use super::closure::Closure;
-use super::file::{fields, folded, items};
+use super::file::{fields, fold_case, items};
 use super::object_origins::named_object;
 use super::patch::NamedObject;
 use super::render_tree::{PlannedContent, PlannedFile};
@@ -199,13 +199,13 @@ fn component() -> String {
 fn without_charts(root: Option<&PlacedValue>, folders: &[String], step: JoiningStep) -> String {
     let mut value = root.map(PlacedValue::to_value).unwrap_or_default();
     let Some(entries) = value.as_object_mut() else { return value.to_string() };
-    let is_chart = |key: &str| CHART_FIELDS.iter().any(|field| folded(field) == folded(key));
+    let is_chart = |key: &str| CHART_FIELDS.iter().any(|field| fold_case(field) == fold_case(key));
     entries.retain(|key, _| !is_chart(key));
     // kustomize takes no kustomization without a field.
     if folders.is_empty() {
         entries.insert("helmGlobals".to_owned(), json!({"chartHome": "charts"}));
     }
-    let key = entries.keys().find(|key| folded(key) == step.field()).cloned();
+    let key = entries.keys().find(|key| fold_case(key) == step.field()).cloned();
     let listed = entries.entry(key.unwrap_or_else(|| step.field().to_owned())).or_insert(Value::Null);
     let known = listed.as_array().cloned().unwrap_or_default().into_iter();
     let folders = folders.iter().cloned().map(Value::from);

@@ -28,7 +28,7 @@ pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
 pub use closure_files::{ClosureFileIter, ClosureFiles};
 pub use expected_objects::ExpectedObjects;
-pub(in crate::input) use file::folded;
+pub(in crate::input) use file::fold_case;
 pub use file::{
     FILE_NAMES, FileReference, Kustomization, KustomizationKind, NameAffixes, PatchUse, ReferenceRole,
     UnsupportedFeature,

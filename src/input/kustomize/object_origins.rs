@@ -27,8 +27,8 @@ const MAX_ORIGIN_PATH_BYTES: usize = 4096;
 
 /// Returns the name of the program, one text for all objects.
 fn program_name() -> Arc<str> {
-    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "kustomize".into());
-    Arc::clone(&NAME)
+    static RENDERER_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "kustomize".into());
+    Arc::clone(&RENDERER_NAME)
 }
 
 /// The finder of where the objects of one root come from. Each file is read once.

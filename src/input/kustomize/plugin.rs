@@ -7,7 +7,7 @@ use crate::manifest::{PlacedValue, TextPosition, read_documents};
 use crate::object::Diagnostic;
 
 use super::file::{
-    FileReference, FileReferences, ReferenceRole, UnsupportedFeature, items, placed_in, unreadable,
+    FileReference, FileReferences, ReferenceRole, UnsupportedFeature, items, placed_in, read_faults,
 };
 
 /// The version that names a plugin of kustomize itself.
@@ -50,7 +50,7 @@ impl PluginConfig {
         for document in &file.documents {
             add(&mut out, document, None);
         }
-        let faults = unreadable(file);
+        let faults = read_faults(file);
         Self { references: out.references, unsupported: out.unsupported, faults }
     }
 
@@ -70,9 +70,9 @@ impl PluginConfig {
 /// Adds what one configuration reads, or that it is a program. The place of a configuration that is
 /// in a text is that of the text.
 pub(super) fn add(out: &mut FileReferences, config: &PlacedValue, within: Option<TextPosition>) {
-    let text = |name| exact(config, name).and_then(PlacedValue::text).unwrap_or_default();
+    let text = |name| value_of_key(config, name).and_then(PlacedValue::text).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
-    if kind.ends_with("List") && exact(config, "items").is_some() {
+    if kind.ends_with("List") && value_of_key(config, "items").is_some() {
         return items(config, "items").for_each(|item| add(out, item, within));
     }
     let before = (out.references.len(), out.unsupported.len());
@@ -116,7 +116,7 @@ fn builtin(out: &mut FileReferences, kind: &str, config: &PlacedValue) {
 }
 
 /// Returns the value under a key, in its one spelling: these are objects, not settings.
-fn exact<'a>(value: &'a PlacedValue, name: &str) -> Option<&'a PlacedValue> {
+fn value_of_key<'a>(value: &'a PlacedValue, name: &str) -> Option<&'a PlacedValue> {
     value.entries().iter().find(|entry| entry.key == name).map(|entry| &entry.value)
 }
 

@@ -179,7 +179,11 @@ pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnost
 }
 
 /// Returns the refusal of a folder without a kustomization, or with more than one.
-pub(super) fn not_one(at: Option<(&Arc<str>, &FileReference)>, folder: &str, found: &[String]) -> Diagnostic {
+pub(super) fn kustomization_count(
+    at: Option<(&Arc<str>, &FileReference)>,
+    folder: &str,
+    found: &[String],
+) -> Diagnostic {
     let name = if folder.is_empty() { "the repository's root" } else { folder };
     let (code, message, hint) = match found {
         [] => (

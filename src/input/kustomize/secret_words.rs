@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::file::folded;
+use super::file::fold_case;
 
 /// The mark of a file with values of Secrets.
 const SECRET_WORD: &str = "Secret";
@@ -32,7 +32,7 @@ const OPEN_FIELDS: [&str; 5] = ["apiVersion:", "kind:", "name:", "namespace:", "
 /// With a generator of Secrets, any file that is no YAML may be its source. In base64, as it writes
 /// what it reads, all files count.
 pub(in crate::input) fn can_quote_secret(output: &str, files: &[(&str, &str)]) -> bool {
-    let is_generator = |text: &str| folded(text).contains(GENERATOR_WORD);
+    let is_generator = |text: &str| fold_case(text).contains(GENERATOR_WORD);
     let has_generator = files.iter().any(|(_, text)| is_generator(text));
     let mut values = HashSet::new();
     for (path, text) in files {

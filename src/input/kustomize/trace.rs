@@ -212,7 +212,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             return Ok(found.pop());
         }
         let names: Vec<String> = found.iter().map(|(file, _)| file.found.to_string()).collect();
-        self.refuse(refusal::not_one(by, folder, &names));
+        self.refuse(refusal::kustomization_count(by, folder, &names));
         Ok(None)
     }
 

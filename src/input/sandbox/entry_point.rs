@@ -77,15 +77,15 @@ impl EntryError {
         match self {
             // A path that is not there is a mistake of the policy, and no want of the kernel.
             Self::Files(LandlockError::Path(error)) => StartReport::Failed(error.to_string()),
-            Self::Files(error) => unsupported(self, error),
-            Self::Calls(error) => unsupported(self, error),
+            Self::Files(error) => unsupported_report(self, error),
+            Self::Calls(error) => unsupported_report(self, error),
             Self::Program { .. } | Self::Exec { .. } => StartReport::NoProgram(self.to_string()),
             Self::Limit { .. } | Self::System(_) | Self::Orphan => StartReport::Failed(self.to_string()),
         }
     }
 }
 
-fn unsupported(part: &EntryError, reason: &impl ToString) -> StartReport {
+fn unsupported_report(part: &EntryError, reason: &impl ToString) -> StartReport {
     StartReport::Unsupported { part: part.to_string(), reason: reason.to_string() }
 }
 

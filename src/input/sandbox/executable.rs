@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path) -> Result<ProgramLinkage, LinkageError> {
     }
     let header = ElfReader(&start);
     let begin = header.word(32)?;
-    let (size, count) = (header.half(54)?, header.half(56)?);
+    let (size, count) = (header.read_u16(54)?, header.read_u16(56)?);
     if usize::from(size) < PROGRAM_HEADER_BYTES || count > MAX_SEGMENTS {
         return Err(LinkageError::NoProgram);
     }
@@ -73,7 +73,7 @@ pub(super) fn read(path: &Path) -> Result<ProgramLinkage, LinkageError> {
         let at = begin.checked_add(number * u64::from(size)).ok_or(LinkageError::NoProgram)?;
         let segment = part(&mut file, at, PROGRAM_HEADER_BYTES as u64)?;
         let segment = ElfReader(&segment);
-        if segment.quarter(0)? == INTERPRETER_SEGMENT {
+        if segment.read_u32(0)? == INTERPRETER_SEGMENT {
             let length = segment.word(32)?.min(MAX_LOADER_PATH_BYTES);
             let name = part(&mut file, segment.word(8)?, length)?;
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -99,11 +99,11 @@ impl ElfReader<'_> {
         bytes.ok_or(LinkageError::NoProgram)
     }
 
-    fn half(&self, from: usize) -> Result<u16, LinkageError> {
+    fn read_u16(&self, from: usize) -> Result<u16, LinkageError> {
         self.array(from).map(u16::from_le_bytes)
     }
 
-    fn quarter(&self, from: usize) -> Result<u32, LinkageError> {
+    fn read_u32(&self, from: usize) -> Result<u32, LinkageError> {
         self.array(from).map(u32::from_le_bytes)
     }
 

@@ -35,6 +35,6 @@ pub use outcome::{RunOutput, SandboxPart};
 pub use policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 pub use probe::SandboxSupport;
 pub use program::{ProgramError, ProgramVersion, RenderProgram};
-pub use program_finder::{InstalledProgram, ProgramFinder, ProgramPlace};
+pub use program_finder::{InstalledProgram, ProgramFinder, ProgramLookup};
 pub(in crate::input) use run::OMISSION_MARK;
 pub use run::Sandbox;

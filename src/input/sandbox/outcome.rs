@@ -73,8 +73,8 @@ impl RunOutput {
 
     /// Returns the part of the sandbox that it complains of, where it failed. The kernel answers a
     /// call with an error number, and only the program knows which one ended it.
-    pub fn denied_by(&self) -> Option<SandboxPart> {
-        if self.is_success() { None } else { denied(&self.stderr) }
+    pub fn denied_part(&self) -> Option<SandboxPart> {
+        if self.is_success() { None } else { find_denied_part(&self.stderr) }
     }
 }
 
@@ -93,7 +93,7 @@ const LIMIT_MESSAGES: [(&str, SandboxPart); 10] = [
     ("resource temporarily unavailable", SandboxPart::Memory),
 ];
 
-fn denied(stderr: &str) -> Option<SandboxPart> {
+fn find_denied_part(stderr: &str) -> Option<SandboxPart> {
     let stderr = stderr.to_lowercase();
     LIMIT_MESSAGES.into_iter().find(|(words, _)| stderr.contains(words)).map(|(_, part)| part)
 }
@@ -134,8 +134,8 @@ mod tests {
                 stderr: stderr.to_owned(),
                 processor: Duration::ZERO,
             };
-            assert_eq!(output.denied_by(), expected, "{stderr}");
-            assert_eq!(RunOutput { code: 0, ..output }.denied_by(), None, "{stderr}");
+            assert_eq!(output.denied_part(), expected, "{stderr}");
+            assert_eq!(RunOutput { code: 0, ..output }.denied_part(), None, "{stderr}");
         }
         check("open /etc/passwd: permission denied", Some(SandboxPart::Files));
         check("fork/exec /bin/sh: operation not permitted", Some(SandboxPart::SystemCalls));

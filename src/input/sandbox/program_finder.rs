@@ -77,9 +77,9 @@ impl ProgramFinder {
     pub fn find_known(
         &self,
         program: RenderProgram,
-        program_place: ProgramPlace<'_>,
+        program_lookup: ProgramLookup<'_>,
     ) -> Option<InstalledProgram> {
-        let path = program_place.locate(program).ok()?;
+        let path = program_lookup.locate(program).ok()?;
         let found = fs::metadata(&path).ok()?;
         self.known_program(program, &FileIdentity::new(path, &found))
     }
@@ -97,10 +97,10 @@ impl ProgramFinder {
     pub async fn find(
         &self,
         program: RenderProgram,
-        program_place: ProgramPlace<'_>,
+        program_lookup: ProgramLookup<'_>,
         mode: SandboxMode,
     ) -> Result<InstalledProgram, ProgramError> {
-        let path = program_place.locate(program)?;
+        let path = program_lookup.locate(program)?;
         let unreadable = |error| ProgramError::Unreadable { program, path: path.clone(), error };
         let identity = FileIdentity::new(path.clone(), &fs::metadata(&path).map_err(unreadable)?);
         if let Some(installed) = self.known_program(program, &identity) {
@@ -156,16 +156,16 @@ impl ProgramFinder {
     }
 }
 
-/// The place in which a program is looked for.
+/// The way in which a program is looked up.
 #[derive(Clone, Copy, Debug)]
-pub enum ProgramPlace<'a> {
+pub enum ProgramLookup<'a> {
     /// This file, as the configuration names it.
     File(&'a Path),
     /// The folders of a `PATH`.
     Search(&'a OsStr),
 }
 
-impl ProgramPlace<'_> {
+impl ProgramLookup<'_> {
     fn locate(self, program: RenderProgram) -> Result<PathBuf, ProgramError> {
         match self {
             Self::File(path) => {
@@ -229,7 +229,7 @@ mod tests {
         let search = |folders: &[&str]| {
             let folders = folders.iter().map(|folder| root.join(folder));
             let path = std::env::join_paths(folders).unwrap();
-            ProgramPlace::Search(&path).locate(RenderProgram::Helm)
+            ProgramLookup::Search(&path).locate(RenderProgram::Helm)
         };
         assert_eq!(
             search(&["data", "folder", "none", "linked", "later"]).unwrap(),
@@ -237,10 +237,10 @@ mod tests {
         );
         assert_eq!(search(&["later", "linked"]).unwrap(), root.join("later/helm"));
         assert!(matches!(search(&["data", "folder"]), Err(ProgramError::Missing { .. })));
-        let here = ProgramPlace::Search(OsStr::new(".:")).locate(RenderProgram::Helm);
+        let here = ProgramLookup::Search(OsStr::new(".:")).locate(RenderProgram::Helm);
         assert!(matches!(here, Err(ProgramError::Missing { .. })));
         let named = root.join("none/helm");
-        let error = ProgramPlace::File(&named).locate(RenderProgram::Helm).unwrap_err();
+        let error = ProgramLookup::File(&named).locate(RenderProgram::Helm).unwrap_err();
         assert!(error.to_string().contains("none/helm cannot be read"), "{error}");
     }
 
@@ -250,7 +250,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap().join("helm");
         file(&path, 0o755);
         let finder = ProgramFinder::default();
-        let find = || finder.find_known(RenderProgram::Helm, ProgramPlace::File(&path));
+        let find = || finder.find_known(RenderProgram::Helm, ProgramLookup::File(&path));
         assert_eq!(find(), None);
         let program = RenderProgram::Helm;
         let version = ProgramVersion(4, 0, 0);

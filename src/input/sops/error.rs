@@ -194,20 +194,20 @@ impl SopsError {
     }
 
     const fn code_and_hint(&self) -> (&'static str, &'static str) {
-        const AGE: &str = "add an age recipient: `sops rotate -i --add-age age1… FILE`";
+        const AGE_RECIPIENT_HINT: &str = "add an age recipient: `sops rotate -i --add-age age1… FILE`";
         const ADD_AGE: &str = "none of them is of a kind that rhumb reads: add one of `age-keygen` by \
                                `sops rotate -i --add-age age1… FILE`";
-        const EDIT: &str = "put the file back as it was, and change it with `sops edit FILE`";
+        const SOPS_EDIT_HINT: &str = "put the file back as it was, and change it with `sops edit FILE`";
         const REWRITE_HINT: &str = "write the file with `sops` again";
         match self {
             Self::TooLarge { .. } => ("too-large", "split it"),
-            Self::Syntax { .. } => ("sops-syntax", EDIT),
+            Self::Syntax { .. } => ("sops-syntax", SOPS_EDIT_HINT),
             Self::Form { .. } | Self::Unwritable { .. } => ("sops-form", REWRITE_HINT),
             Self::Metadata { fault: MetadataFault::KeyGroups, .. } => {
                 ("not-supported", "encrypt it anew with one group, for example by `--age age1…,age1…`")
             }
-            Self::Metadata { .. } => ("sops-metadata", EDIT),
-            Self::NotSupported { .. } => ("not-supported", AGE),
+            Self::Metadata { .. } => ("sops-metadata", SOPS_EDIT_HINT),
+            Self::NotSupported { .. } => ("not-supported", AGE_RECIPIENT_HINT),
             Self::NoKey { kinds: RecipientKinds::Other, .. } => ("no-key", ADD_AGE),
             Self::NoKey { .. } => (
                 "no-key",
@@ -217,7 +217,7 @@ impl SopsError {
             Self::Value { fault: EncryptedValueFault::Binary | EncryptedValueFault::NotFinite, .. } => {
                 ("sops-value", "change it with `sops edit FILE`")
             }
-            Self::Value { .. } | Self::Code { .. } => ("mac-mismatch", EDIT),
+            Self::Value { .. } | Self::Code { .. } => ("mac-mismatch", SOPS_EDIT_HINT),
         }
     }
 }

@@ -117,7 +117,7 @@ impl DocumentSplice<'_, '_> {
             if let DecryptedValue::Comment(comment) = &leaf.value {
                 edits.push(self.comment(leaf, comment));
             } else if self.braces {
-                let text = writing::json(&leaf.value).ok_or_else(|| self.unfit(leaf))?;
+                let text = writing::json(&leaf.value).ok_or_else(|| self.unfit_value_error(leaf))?;
                 edits.push(TextEdit { range: leaf.range.clone(), text });
             } else {
                 self.value(leaf, edits);
@@ -127,7 +127,7 @@ impl DocumentSplice<'_, '_> {
     }
 
     /// Returns the fault of a value that JSON does not have.
-    fn unfit(&self, leaf: &OpenedLeaf) -> SopsError {
+    fn unfit_value_error(&self, leaf: &OpenedLeaf) -> SopsError {
         let fault = match leaf.value {
             DecryptedValue::Bytes(_) => EncryptedValueFault::Binary,
             _ => EncryptedValueFault::NotFinite,

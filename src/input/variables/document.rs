@@ -122,7 +122,7 @@ enum FieldStep<'p> {
 impl<'p> ParentPath<'p> {
     const ROOT: ParentPath<'static> = ParentPath { parent: None, step: FieldStep::Object };
 
-    fn to(&'p self, step: FieldStep<'p>) -> Self {
+    fn child(&'p self, step: FieldStep<'p>) -> Self {
         Self { parent: Some(self), step }
     }
 
@@ -245,12 +245,12 @@ impl<'s> Substitution<'s> {
         let PlacedNode::Mapping(entries) = &mut object.node else { return };
         for PlacedEntry { key, position, value, .. } in entries {
             self.key(key, *position, path);
-            let path = path.to(FieldStep::Key(key));
+            let path = path.child(FieldStep::Key(key));
             match &mut value.node {
                 // Nobody takes a list apart of which some item is no object.
                 PlacedNode::List(items) if key == "items" && items.iter().all(is_mapping) => {
                     for (index, item) in items.iter_mut().enumerate() {
-                        self.object(item, &path.to(FieldStep::Item(index)).to(FieldStep::Object));
+                        self.object(item, &path.child(FieldStep::Item(index)).child(FieldStep::Object));
                     }
                 }
                 _ => self.value(value, traits, &path),
@@ -274,13 +274,13 @@ impl<'s> Substitution<'s> {
             }
             PlacedNode::List(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.value(item, traits, &path.to(FieldStep::Item(index)));
+                    self.value(item, traits, &path.child(FieldStep::Item(index)));
                 }
             }
             PlacedNode::Mapping(entries) => {
                 for PlacedEntry { key, position, value, .. } in entries {
                     self.key(key, *position, path);
-                    self.value(value, traits, &path.to(FieldStep::Key(key)));
+                    self.value(value, traits, &path.child(FieldStep::Key(key)));
                 }
             }
         }

@@ -33,8 +33,8 @@ pub(super) fn substring<'v>(
 
 /// Changes the case of letters whose other case is one letter.
 pub(super) fn change_case(value: &str, case: CaseOperation) -> String {
-    let upper = |letter: char| single(letter, letter.to_uppercase());
-    let lower = |letter: char| single(letter, letter.to_lowercase());
+    let upper = |letter: char| single_letter(letter, letter.to_uppercase());
+    let lower = |letter: char| single_letter(letter, letter.to_lowercase());
     let first = |change: fn(char) -> char| {
         let mut letters = value.chars();
         letters.next().map(change).into_iter().chain(letters).collect()
@@ -47,7 +47,7 @@ pub(super) fn change_case(value: &str, case: CaseOperation) -> String {
     }
 }
 
-fn single(letter: char, mut changed: impl Iterator<Item = char>) -> char {
+fn single_letter(letter: char, mut changed: impl Iterator<Item = char>) -> char {
     match (changed.next(), changed.next()) {
         (Some(one), None) => one,
         _ => letter,

@@ -40,7 +40,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 let message = format!("{name} must be a mapping of text to text");
                 if other.is_string() {
                     let hint = "each entry is a key, `:`, a blank and a value";
-                    self.hinted(path, "wrong-type", message, hint);
+                    self.add_error_with_hint(path, "wrong-type", message, hint);
                 } else {
                     self.error(path, "wrong-type", message);
                 }
@@ -62,7 +62,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
         let message = format!("{} must be text, and this is {found}", subject());
         if value.is_number() || value.is_boolean() {
-            self.hinted(path, "not-text", message, "put it in quotes");
+            self.add_error_with_hint(path, "not-text", message, "put it in quotes");
         } else {
             self.error(path, "not-text", message);
         }

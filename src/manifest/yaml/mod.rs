@@ -38,22 +38,22 @@ const fn can_begin_control(byte: u8) -> bool {
 
 /// Returns whether any of these bytes needs a closer look.
 const fn has_suspects(chunk: &[u8; CHUNK_BYTES]) -> bool {
-    const LOW: u128 = u128::MAX / 0xFF;
-    const HIGH: u128 = LOW * 0x80;
+    const LOW_BITS: u128 = u128::MAX / 0xFF;
+    const HIGH_BITS: u128 = LOW_BITS * 0x80;
     // Some byte of the difference borrows where one is below; bytes above 0x7F are left out by
     // `!all`.
     let all = u128::from_ne_bytes(*chunk);
-    let below = all.wrapping_sub(LOW * 0x20) & !all & HIGH;
-    let delete = zero_bytes(all ^ (LOW * 0x7F));
-    let two = zero_bytes(all ^ (LOW * 0xC2));
-    let three = zero_bytes(all ^ (LOW * 0xEF));
+    let below = all.wrapping_sub(LOW_BITS * 0x20) & !all & HIGH_BITS;
+    let delete = zero_bytes(all ^ (LOW_BITS * 0x7F));
+    let two = zero_bytes(all ^ (LOW_BITS * 0xC2));
+    let three = zero_bytes(all ^ (LOW_BITS * 0xEF));
     below | delete | two | three != 0
 }
 
 /// Returns a number that is not zero when one of the bytes is.
 const fn zero_bytes(all: u128) -> u128 {
-    const LOW: u128 = u128::MAX / 0xFF;
-    all.wrapping_sub(LOW) & !all & (LOW * 0x80)
+    const LOW_BITS: u128 = u128::MAX / 0xFF;
+    all.wrapping_sub(LOW_BITS) & !all & (LOW_BITS * 0x80)
 }
 
 fn control_character(text: &str, line: u32) -> Option<DocumentFault> {

@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<T
         last_quoted: None,
     };
     parser.document()?;
-    let follows = parser.following();
+    let follows = parser.position_of_rest();
     Ok((parser.tree, follows))
 }
 
@@ -117,7 +117,7 @@ impl YamlParser<'_> {
     }
 
     /// Returns where anything but the end follows the document.
-    fn following(&mut self) -> Option<TextMark> {
+    fn position_of_rest(&mut self) -> Option<TextMark> {
         loop {
             match self.scanner.peek() {
                 Ok(YamlToken { kind: TokenKind::End, .. }) => return None,
@@ -180,7 +180,7 @@ impl YamlParser<'_> {
                 self.open.pop();
                 Ok(())
             }
-            _ => Err(unexpected(
+            _ => Err(unexpected_token_fault(
                 &token,
                 "an item of the list, which begins with `- ` in the same column as the others",
             )),
@@ -200,12 +200,12 @@ impl YamlParser<'_> {
                 self.open.pop();
                 Ok(())
             }
-            _ => Err(self.misplaced(&token)),
+            _ => Err(self.misplaced_token_fault(&token)),
         }
     }
 
     /// Returns the fault of a token that is no key of the mapping around it.
-    fn misplaced(&self, token: &YamlToken<'_>) -> DocumentFault {
+    fn misplaced_token_fault(&self, token: &YamlToken<'_>) -> DocumentFault {
         let first = self.open.last().map_or(token.mark, |open| self.tree.mark(open.node));
         let after_quotes = self.last_quoted == Some(token.mark.line);
         match token.kind {
@@ -218,11 +218,11 @@ impl YamlParser<'_> {
                 ),
             )
             .hint("indent the key like one of the keys before it"),
-            TokenKind::Plain(_) | TokenKind::Quoted(_) if after_quotes => unexpected(token, "the end of the line after the closing quote")
+            TokenKind::Plain(_) | TokenKind::Quoted(_) if after_quotes => unexpected_token_fault(token, "the end of the line after the closing quote")
                 .hint("inside quotes, write `''` for a single quote in single quotes, and `\\\"` for a double quote in double quotes"),
-            TokenKind::BlockEntry | TokenKind::BlockSequence => unexpected(token, "a key in the same column as the others")
+            TokenKind::BlockEntry | TokenKind::BlockSequence => unexpected_token_fault(token, "a key in the same column as the others")
                 .hint("a list goes below a key with nothing behind its `:`"),
-            _ => unexpected(token, "a key in the same column as the others"),
+            _ => unexpected_token_fault(token, "a key in the same column as the others"),
         }
     }
 
@@ -245,7 +245,7 @@ impl YamlParser<'_> {
     }
 
     fn flow_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
-        if self.ends_flow(state, &TokenKind::FlowSequenceEnd, "`,` or `]`")? {
+        if self.pass_flow_separator(state, &TokenKind::FlowSequenceEnd, "`,` or `]`")? {
             return Ok(());
         }
         let token = self.scanner.peek_lean()?;
@@ -262,7 +262,7 @@ impl YamlParser<'_> {
     }
 
     /// Passes the comma between entries, and the end of the collection. True when it ended.
-    fn ends_flow(
+    fn pass_flow_separator(
         &mut self,
         state: ParseState,
         end: &TokenKind<'_>,
@@ -274,10 +274,10 @@ impl YamlParser<'_> {
             if token.kind == TokenKind::End
                 && let Some(open) = self.open.last()
             {
-                return Err(unclosed(self.tree.mark(open.node), end));
+                return Err(unclosed_fault(self.tree.mark(open.node), end));
             }
             if token.kind != TokenKind::FlowEntry {
-                let fault = unexpected(token, expected);
+                let fault = unexpected_token_fault(token, expected);
                 let line = token.mark.line;
                 let opened = self.open.last().map(|open| self.tree.mark(open.node));
                 return Err(match opened.filter(|opened| opened.line < line) {
@@ -320,7 +320,7 @@ impl YamlParser<'_> {
     }
 
     fn flow_key(&mut self, state: ParseState) -> Result<(), DocumentFault> {
-        if self.ends_flow(state, &TokenKind::FlowMappingEnd, "`,` or `}`")? {
+        if self.pass_flow_separator(state, &TokenKind::FlowMappingEnd, "`,` or `}`")? {
             return Ok(());
         }
         if self.scanner.peek()?.kind != TokenKind::Key {
@@ -393,7 +393,7 @@ impl<'a> YamlParser<'a> {
             _ if properties.tag != ScalarTag::None || properties.anchor.is_some() => {
                 return self.scalar(YamlNodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
             }
-            _ => return Err(unexpected(&token, "a value")),
+            _ => return Err(unexpected_token_fault(&token, "a value")),
         };
         if state != ParseState::FlatItem {
             self.scanner.skip();
@@ -471,7 +471,7 @@ impl<'a> YamlParser<'a> {
     }
 }
 
-fn unexpected(token: &YamlToken<'_>, expected: &str) -> DocumentFault {
+fn unexpected_token_fault(token: &YamlToken<'_>, expected: &str) -> DocumentFault {
     let found = match &token.kind {
         TokenKind::End => "the end",
         TokenKind::Directive => "a directive",
@@ -499,7 +499,7 @@ fn syntax(mark: TextMark, message: &str) -> DocumentFault {
 }
 
 /// Returns the fault of an unclosed collection, at its begin: the end of the text may be far away.
-fn unclosed(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
+fn unclosed_fault(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
     let (begins, ends) = if *end == TokenKind::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
     syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))
 }

@@ -75,7 +75,7 @@ impl<'a> YamlScanner<'a> {
 
     /// Returns the next token, which stays.
     pub(super) fn peek(&mut self) -> Result<&YamlToken<'a>, DocumentFault> {
-        while self.wants_more()? {
+        while self.is_token_needed()? {
             self.fetch()?;
         }
         let mark = self.cursor.mark();
@@ -103,7 +103,7 @@ impl<'a> YamlScanner<'a> {
         token
     }
 
-    fn wants_more(&mut self) -> Result<bool, DocumentFault> {
+    fn is_token_needed(&mut self) -> Result<bool, DocumentFault> {
         if self.queue.is_empty() {
             return Ok(true);
         }
@@ -137,7 +137,7 @@ impl<'a> YamlScanner<'a> {
             b'*' | b'&' => self.anchor(byte),
             b'!' => self.with_key(|scanner| scanner.tag().map(TokenKind::Tag)),
             b'|' | b'>' if self.flow == 0 => self.block_scalar(byte),
-            b'\'' | b'"' => self.with_key(|scanner| scanner.quoted(byte).map(TokenKind::Quoted)),
+            b'\'' | b'"' => self.with_key(|scanner| scanner.read_quoted(byte).map(TokenKind::Quoted)),
             b'\t' => Err(self.fault("a tab cannot indent, and begins no value").hint("indent with spaces")),
             b'@' | b'`' | b'%' | b'|' | b'>' => {
                 let kind =
@@ -146,7 +146,7 @@ impl<'a> YamlScanner<'a> {
             }
             _ => {
                 self.text_line = Some(self.cursor.mark().line);
-                self.with_key(|scanner| scanner.plain().map(TokenKind::Plain))
+                self.with_key(|scanner| scanner.read_plain().map(TokenKind::Plain))
             }
         }
     }
@@ -160,7 +160,7 @@ impl<'a> YamlScanner<'a> {
     }
 
     /// Passes one byte as a token.
-    fn indicator(&mut self, kind: TokenKind<'a>) {
+    fn push_indicator(&mut self, kind: TokenKind<'a>) {
         let mark = self.cursor.mark();
         self.cursor.pass(1);
         self.push(kind, mark);
@@ -192,7 +192,7 @@ impl<'a> YamlScanner<'a> {
             return Ok(true);
         }
         if key.required {
-            return Err(no_colon(key.mark));
+            return Err(missing_colon_fault(key.mark));
         }
         key.possible = false;
         Ok(false)
@@ -224,7 +224,7 @@ impl<'a> YamlScanner<'a> {
     fn drop_key(&mut self) -> Result<(), DocumentFault> {
         if let Some(key) = self.keys.last_mut().filter(|key| key.possible) {
             if key.required {
-                return Err(no_colon(key.mark));
+                return Err(missing_colon_fault(key.mark));
             }
             key.possible = false;
             let token = key.token;
@@ -343,7 +343,7 @@ impl<'a> YamlScanner<'a> {
         });
         self.flow += 1;
         self.key_allowed = true;
-        self.indicator(kind);
+        self.push_indicator(kind);
         Ok(())
     }
 
@@ -356,14 +356,14 @@ impl<'a> YamlScanner<'a> {
             }
         }
         self.key_allowed = false;
-        self.indicator(kind);
+        self.push_indicator(kind);
         Ok(())
     }
 
     fn flow_entry(&mut self) -> Result<(), DocumentFault> {
         self.drop_key()?;
         self.key_allowed = true;
-        self.indicator(TokenKind::FlowEntry);
+        self.push_indicator(TokenKind::FlowEntry);
         Ok(())
     }
 
@@ -379,7 +379,7 @@ impl<'a> YamlScanner<'a> {
         }
         self.drop_key()?;
         self.key_allowed = true;
-        self.indicator(TokenKind::BlockEntry);
+        self.push_indicator(TokenKind::BlockEntry);
         Ok(())
     }
 
@@ -393,7 +393,7 @@ impl<'a> YamlScanner<'a> {
         }
         self.drop_key()?;
         self.key_allowed = self.flow == 0;
-        self.indicator(TokenKind::Key);
+        self.push_indicator(TokenKind::Key);
         Ok(())
     }
 
@@ -418,7 +418,7 @@ impl<'a> YamlScanner<'a> {
             }
             self.key_allowed = self.flow == 0;
         }
-        self.indicator(TokenKind::Value);
+        self.push_indicator(TokenKind::Value);
         Ok(())
     }
 
@@ -475,7 +475,7 @@ impl<'a> YamlScanner<'a> {
     }
 }
 
-fn no_colon(mark: TextMark) -> DocumentFault {
+fn missing_colon_fault(mark: TextMark) -> DocumentFault {
     DocumentFault::new(mark, "yaml-syntax", "this is not YAML: a key without a `:` after it").hint(
         "a key is followed by `: `; a text that goes on over lines must be indented deeper than its key",
     )

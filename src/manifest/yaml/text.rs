@@ -79,7 +79,7 @@ impl<'a> YamlScanner<'a> {
 
     /// Returns the bytes to scan in one go: whole characters, and no more than makes a text too
     /// long.
-    fn ahead(&self) -> &'a [u8] {
+    fn scannable_bytes(&self) -> &'a [u8] {
         let rest = self.cursor.rest();
         rest.get(..rest.ceil_char_boundary(MAX_SCALAR_BYTES + 1)).unwrap_or(rest).as_bytes()
     }
@@ -89,7 +89,7 @@ impl<'a> YamlScanner<'a> {
         if self.cursor.at - start.at > MAX_SCALAR_BYTES { Err(too_long(start.mark)) } else { Ok(()) }
     }
 
-    pub(super) fn plain(&mut self) -> Result<Cow<'a, str>, DocumentFault> {
+    pub(super) fn read_plain(&mut self) -> Result<Cow<'a, str>, DocumentFault> {
         let mut pieces = ScalarText::from(&self.cursor);
         let (start, mut end) = (self.start(), self.cursor.at);
         let mut folds: Option<LineFolds> = None;
@@ -144,7 +144,7 @@ impl<'a> YamlScanner<'a> {
     fn plain_run(&self) -> usize {
         let flow = self.flow > 0;
         let mut len = 0;
-        for &byte in self.ahead() {
+        for &byte in self.scannable_bytes() {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
                 b':' => self.cursor.is_separator(len + 1),
@@ -160,7 +160,7 @@ impl<'a> YamlScanner<'a> {
         len
     }
 
-    pub(super) fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, DocumentFault> {
+    pub(super) fn read_quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, DocumentFault> {
         let opening = self.cursor.clone();
         let start = self.start();
         self.cursor.pass(1);
@@ -216,7 +216,7 @@ impl<'a> YamlScanner<'a> {
 
     fn quoted_plain(&self, quote: u8) -> usize {
         let mut len = 0;
-        for &byte in self.ahead() {
+        for &byte in self.scannable_bytes() {
             let ends = match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => true,
                 b'\\' => quote == b'"',

@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::{
-    ActiveHold, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess, ReconcilePolicy,
-    RefusalRule, RejectedContent, RejectionOutcome, RootDoubt, RootRelation, SourceId, StepObstacle,
+    ActiveHold, BlockingRoot, BudgetHolding, CauseCode, ClaimHolder, DisallowedObject, HolderProcess,
+    ReconcilePolicy, RefusalRule, RejectedContent, RejectionOutcome, RootRelation, SourceId, StepObstacle,
     StepWait, SurplusPods, WithheldWrite, WriteFailure,
 };
 use crate::health::{Health, HealthStatus};
 use crate::object::GroupKind;
 
 /// A reason, its code, its values and its sentence.
-type Row = (Reason, &'static str, Value, &'static str);
+type ReasonRow = (Reason, &'static str, Value, &'static str);
 
 fn x() -> Arc<str> {
     "x".into()
@@ -63,9 +63,9 @@ fn rejected(outcome: RejectionOutcome) -> Reason {
     Reason::Rejected(RejectedContent { cause: x(), outcome })
 }
 
-fn sources() -> Vec<Row> {
+fn sources() -> Vec<ReasonRow> {
     let incomplete = |cause: IncompleteCause, details: Value, sentence: &'static str| {
-        (Reason::Incomplete(SourceDoubt::Incomplete(cause)), "SourceIncomplete", details, sentence)
+        (Reason::Incomplete(IncompleteSource::Incomplete(cause)), "SourceIncomplete", details, sentence)
     };
     vec![
         incomplete(
@@ -84,7 +84,7 @@ fn sources() -> Vec<Row> {
             "the source was not read completely: a.yaml is not understood",
         ),
         (
-            Reason::Incomplete(SourceDoubt::Unrendered(RootDoubt {
+            Reason::Incomplete(IncompleteSource::Unrendered(BlockingRoot {
                 folder: "shop".into(),
                 relation: RootRelation::Origin,
             })),
@@ -107,7 +107,7 @@ fn sources() -> Vec<Row> {
     ]
 }
 
-fn dependencies() -> Vec<Row> {
+fn dependencies() -> Vec<ReasonRow> {
     use DependencyState::{
         Contested, Deleting, Missing, Paused, Refused, RollingBack, RollingOut, Soaking, Unchanged,
         Unhealthy, Unnamed, Unusable,
@@ -143,7 +143,11 @@ fn dependencies() -> Vec<Row> {
             "x",
             "needs ConfigMap shop/env, which cannot be used: x",
         ),
-        needs(Contested, "DependencyContested", "needs ConfigMap shop/env, which is wanted twice"),
+        needs(
+            Contested,
+            "DependencyContested",
+            "needs ConfigMap shop/env, which is wanted by several sources",
+        ),
         needs(Paused, "DependencyPaused", "needs ConfigMap shop/env, which is paused"),
         (
             Reason::Wave(-1, config()),
@@ -160,7 +164,7 @@ fn dependencies() -> Vec<Row> {
     ]
 }
 
-fn budgets() -> Vec<Row> {
+fn budgets() -> Vec<ReasonRow> {
     let short = |shortage: BudgetShortage, details: Value, sentence: &'static str| {
         (Reason::Budget(shortage), "WaitingForBudget", details, sentence)
     };
@@ -214,7 +218,7 @@ fn budgets() -> Vec<Row> {
     ]
 }
 
-fn shared_budgets() -> Vec<Row> {
+fn shared_budgets() -> Vec<ReasonRow> {
     let shared = |holdings: Vec<BudgetHolding>, holder: &str, sentence: &'static str| {
         let details = json!({"cause": "MaxStarts", "used": 1, "limit": 1, "holder": holder});
         let short = Box::new(BudgetShortage::Starts(BudgetScope::Cluster, 1));
@@ -240,7 +244,7 @@ fn shared_budgets() -> Vec<Row> {
     ]
 }
 
-fn people() -> Vec<Row> {
+fn people() -> Vec<ReasonRow> {
     vec![
         (Reason::Paused(PauseSubject::Object, x()), "Paused", json!({"message": "x"}), "it is paused: x"),
         (
@@ -276,7 +280,7 @@ fn people() -> Vec<Row> {
     ]
 }
 
-fn rejections_and_opt_outs() -> Vec<Row> {
+fn rejections_and_opt_outs() -> Vec<ReasonRow> {
     let revision = || "1a2b".into();
     vec![
         (
@@ -325,7 +329,7 @@ fn rejections_and_opt_outs() -> Vec<Row> {
     ]
 }
 
-fn steps() -> Vec<Row> {
+fn steps() -> Vec<ReasonRow> {
     let paused = Reason::Paused(PauseSubject::Object, x());
     vec![
         (
@@ -350,14 +354,14 @@ fn steps() -> Vec<Row> {
             "all nodes that are Ready have the new pod; node node-1 is not Ready",
         ),
         (
-            Reason::Step(HeldStep::Surplus(SurplusFate::Removed)),
+            Reason::Step(HeldStep::Surplus(SurplusOutcome::Removed)),
             "StepInProgress",
             json!({"cause": "SurplusPods"}),
             "scaling gave the new template more pods than its step allows: they are removed as old pods become \
              available",
         ),
         (
-            Reason::Step(HeldStep::Surplus(SurplusFate::Kept(x()))),
+            Reason::Step(HeldStep::Surplus(SurplusOutcome::Kept(x()))),
             "StepInProgress",
             json!({"cause": "SurplusPods", "message": "x"}),
             "scaling gave the new template more pods than its step allows: they cannot be removed: x",
@@ -365,7 +369,7 @@ fn steps() -> Vec<Row> {
     ]
 }
 
-fn step_obstacles() -> Vec<Row> {
+fn step_obstacles() -> Vec<ReasonRow> {
     let held = |obstacle: StepObstacle, more: Value, sentence: &'static str| {
         let mut details = json!({"cause": "StepPodsPending", "step": 1, "steps": 2, "ready": 3, "target": 4});
         details.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -396,7 +400,7 @@ fn step_obstacles() -> Vec<Row> {
     ]
 }
 
-fn writes() -> Vec<Row> {
+fn writes() -> Vec<ReasonRow> {
     vec![
         (Reason::Terminating, "Terminating", Value::Null, "it is being deleted"),
         (
@@ -445,7 +449,7 @@ fn writes() -> Vec<Row> {
     ]
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<ReasonRow> {
     [
         kind_rows::kinds_and_records(),
         kind_rows::watches(),

@@ -167,7 +167,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         ServerBehaviour::Say(String::new()),
         ServerBehaviour::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
     ] {
-        let before = source.last_reached();
+        let before = source.last_success();
         fixture.server.set(manner.clone());
         let error = source.observe().await.expect_err(&format!("{manner:?}"));
         assert!(
@@ -177,10 +177,10 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         let text = format!("{error} {error:?} {source:?}");
         assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
         in_force(&source, &first);
-        assert!(before.is_some() && source.last_reached() == before, "its age is known");
+        assert!(before.is_some() && source.last_success() == before, "its age is known");
         fixture.server.set(ServerBehaviour::Http);
         assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
-        assert!(source.last_reached() > before);
+        assert!(source.last_success() > before);
     }
     let second = fixture.repo.commit(&[("a.yaml", "2")]);
     assert_eq!(source.observe().await.unwrap().revision, second);

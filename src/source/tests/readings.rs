@@ -58,7 +58,7 @@ fn the_passes_of_a_reading_share_their_handles() {
     let alone = opened_by(|| read(&reader));
     assert_eq!(alone, 6, "each pass opens its own, and so does the first look");
     // A machine that stands still for a second lets one handle grow too old.
-    let shared = opened_by(|| read(&reader.for_one_reading()));
+    let shared = opened_by(|| read(&reader.with_shared_handles()));
     assert!(shared <= 2, "{shared}");
 }
 
@@ -78,6 +78,6 @@ async fn the_looks_of_a_reading_at_what_was_rendered_share_a_handle() {
     };
     let alone = opened_by(|| read(&source.reader()));
     assert_eq!(alone, 6);
-    let shared = opened_by(|| read(&source.reader().for_one_reading()));
+    let shared = opened_by(|| read(&source.reader().with_shared_handles()));
     assert!(shared <= 2, "{shared}");
 }

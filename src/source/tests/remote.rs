@@ -210,7 +210,7 @@ async fn after(manner: ServerBehaviour, answer: Duration) -> (SourceError, Durat
     let took = start.elapsed();
     assert_eq!(source.current_revision(), Some(&first));
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
-    assert_eq!(source.last_reached(), None);
+    assert_eq!(source.last_success(), None);
     (error, took, fixture)
 }
 

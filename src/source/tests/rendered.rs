@@ -172,12 +172,12 @@ async fn a_revision_of_which_a_file_was_not_read_is_not_taken_for_an_empty_one()
 }
 
 /// Objects, each a name and a text.
-type NamedObjects = Vec<(&'static str, &'static str)>;
+type RootObjects = Vec<(&'static str, &'static str)>;
 
 /// A renderer of roots that a test names: the objects of each, or none where it does not render.
 #[derive(Debug, Default)]
 struct NamedRoots {
-    roots: Mutex<BTreeMap<&'static str, Option<NamedObjects>>>,
+    roots: Mutex<BTreeMap<&'static str, Option<RootObjects>>>,
 }
 
 impl NamedRoots {

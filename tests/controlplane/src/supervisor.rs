@@ -27,11 +27,11 @@ pub(crate) enum DirectoryFate {
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     directory: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<SupervisedChild>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SupervisedChild {
     child: Child,
     /// `None` once the supervisor was asked to end.
     orders: Option<ChildStdin>,
@@ -73,7 +73,7 @@ impl Supervisor {
             .context(|| "start /bin/sh as the supervisor".to_owned())?;
         let (orders, answers) = (child.stdin.take(), child.stdout.take());
         let answers = answers.ok_or_else(|| Error::Supervisor("no standard output".to_owned()))?;
-        let inner = Inner { child, orders, answers: BufReader::new(answers) };
+        let inner = SupervisedChild { child, orders, answers: BufReader::new(answers) };
         Ok(Self { directory: directory.to_owned(), inner: Mutex::new(inner) })
     }
 

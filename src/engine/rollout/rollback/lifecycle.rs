@@ -34,7 +34,7 @@ use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
 
 /// The readiness of one rollback.
 enum RollbackReadiness {
-    /// Not enough.
+    /// Too little is read to begin.
     Waiting,
     /// All that is needed.
     Ready,
@@ -46,14 +46,14 @@ impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
     pub(in crate::engine) fn unread_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in self.rollouts.rollbacks.unread() {
+        for id in self.rollouts.rollbacks.unread_objects() {
             let replacement =
                 self.objects.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
             if let Some(ReplacementContent::Unread(ContentRef { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in self.objects.unread_accepted() {
+        for id in self.objects.unread_accepted_objects() {
             let accepted = self.objects.entries.get(id).map(|entry| &entry.accepted);
             if let Some(AcceptedContent::Unread(ContentRef { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));

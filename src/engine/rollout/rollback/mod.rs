@@ -41,7 +41,7 @@ impl RollbackState {
     }
 
     /// Returns the objects that go back to a content that has not been read.
-    pub(in crate::engine) fn unread(&self) -> &BTreeSet<ObjectId> {
+    pub(in crate::engine) fn unread_objects(&self) -> &BTreeSet<ObjectId> {
         &self.unread
     }
 }

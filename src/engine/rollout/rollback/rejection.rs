@@ -443,7 +443,11 @@ impl Engine {
     }
 
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
-    pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
+    pub(in crate::engine) fn earlier_rejection(
+        &self,
+        source: SourceId,
+        wave: i32,
+    ) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
         let waves = state.rejected_objects.iter().filter_map(|id| match state.manifests.desired_state(id) {
             Some(DesiredState::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::WatchFault;
 use crate::object::ErrorClass;
 
-pub(super) fn kinds_and_records() -> Vec<Row> {
+pub(super) fn kinds_and_records() -> Vec<ReasonRow> {
     vec![
         (
             Reason::Syncing(kind()),
@@ -53,7 +53,7 @@ pub(super) fn kinds_and_records() -> Vec<Row> {
 }
 
 /// Returns the rows of kinds that cannot be watched.
-pub(super) fn watches() -> Vec<Row> {
+pub(super) fn watches() -> Vec<ReasonRow> {
     let failed = |fault: WatchFault, class: ErrorClass, values: &str, sentence: &'static str| {
         let (key, value) = values.split_once(' ').unwrap();
         let details = json!({"kind": "Deployment.apps", "errorClass": class.label(), key: value});

@@ -7,7 +7,7 @@ fn peer(interest: PeerInterest) -> Reason {
     Reason::Confirm(PruneCause::Withheld(WithheldCause::Peer("ops".into(), interest)))
 }
 
-pub(super) fn deferred() -> Vec<Row> {
+pub(super) fn deferred() -> Vec<ReasonRow> {
     let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Prune(cause), "PruneDeferred", details, sentence)
     };
@@ -15,12 +15,12 @@ pub(super) fn deferred() -> Vec<Row> {
     let changing = || json!({"cause": "UnitUnfinished", "object": config_json()});
     vec![
         defer(
-            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Named("ops/env.yaml".into()))),
+            PruneCause::WithheldForNow(WithheldCause::Moved(PossibleMove::Named("ops/env.yaml".into()))),
             json!({"cause": "MovedInRepository", "file": "ops/env.yaml"}),
             "not pruned now: ops/env.yaml of the same repository has it now: apply that first, and it moves",
         ),
         defer(
-            PruneCause::WithheldForNow(WithheldCause::Moved(MoveDoubt::Unreadable(x()))),
+            PruneCause::WithheldForNow(WithheldCause::Moved(PossibleMove::Unreadable(x()))),
             json!({"cause": "MovedInRepository", "message": "x"}),
             "not pruned now: another folder of the same repository may have it: it cannot be read: x",
         ),
@@ -49,7 +49,7 @@ pub(super) fn deferred() -> Vec<Row> {
 }
 
 /// Returns the rows of causes that hold for all objects of a source.
-pub(super) fn deferred_for_all() -> Vec<Row> {
+pub(super) fn deferred_for_all() -> Vec<ReasonRow> {
     let defer = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Prune(cause), "PruneDeferred", details, sentence)
     };
@@ -68,7 +68,7 @@ pub(super) fn deferred_for_all() -> Vec<Row> {
         defer(
             PruneCause::UnobservedSource("ops".into()),
             json!({"cause": "SourceNotObserved", "source": "ops"}),
-            "pruned when source ops, which may want it, was looked at again",
+            "pruned when source ops, which may want it, was observed again",
         ),
         defer(
             PruneCause::UnscopedFile("a.yaml".into(), kind()),
@@ -113,12 +113,12 @@ pub(super) fn deferred_for_all() -> Vec<Row> {
         defer(
             PruneCause::Undecided,
             json!({"cause": "NotDecided"}),
-            "whether it may be pruned is not decided yet",
+            "it is not decided yet whether it may be pruned",
         ),
     ]
 }
 
-pub(super) fn wanted_by_others() -> Vec<Row> {
+pub(super) fn wanted_by_others() -> Vec<ReasonRow> {
     let wanted = |interest: PeerInterest, sentence: &'static str| {
         let mut details = json!({"cause": "WantedByOther", "source": "ops"});
         match &interest {
@@ -153,16 +153,16 @@ pub(super) fn wanted_by_others() -> Vec<Row> {
         ),
         wanted(
             PeerInterest::Unobserved,
-            "source ops may want it: it was not looked at since; see `rhumb prune list`",
+            "source ops may want it: it was not observed since; see `rhumb prune list`",
         ),
         wanted(
             PeerInterest::Unanswered,
-            "source ops may want it: it was asked for a look, and has not answered; see `rhumb prune list`",
+            "source ops may want it: it was asked for an observation, and has not answered; see `rhumb prune list`",
         ),
     ]
 }
 
-pub(super) fn pending() -> Vec<Row> {
+pub(super) fn pending() -> Vec<ReasonRow> {
     let confirm = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Confirm(cause), "PruneNeedsConfirmation", details, sentence)
     };
@@ -202,12 +202,12 @@ pub(super) fn pending() -> Vec<Row> {
     ]
 }
 
-pub(super) fn kept() -> Vec<Row> {
+pub(super) fn kept() -> Vec<ReasonRow> {
     let keep = |cause: PruneCause, details: Value, sentence: &'static str| {
         (Reason::Kept(cause), "Kept", details, sentence)
     };
     let unrendered = |relation: RootRelation, sentence: &'static str| {
-        let cause = PruneCause::Unrendered(RootDoubt { folder: "shop".into(), relation });
+        let cause = PruneCause::Unrendered(BlockingRoot { folder: "shop".into(), relation });
         keep(cause, json!({"cause": "RootNotRendered", "file": "shop"}), sentence)
     };
     vec![

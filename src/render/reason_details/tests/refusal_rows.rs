@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::engine::{
-    CurrentOwner, ManifestFault, ManifestPlaces, OversizedUnit, RecreationBlocker, RefusalCause,
+    CurrentOwner, ManifestFault, ManifestOrigins, OversizedUnit, RecreationBlocker, RefusalCause,
 };
 use crate::object::ManifestOrigin;
 
 /// Returns the rows of what the API server refuses.
-pub(super) fn refused_contents() -> Vec<Row> {
+pub(super) fn refused_contents() -> Vec<ReasonRow> {
     let refused = |cause: RefusalCause, details: Value, sentence: &'static str| {
         (Reason::Refused(cause, None), "RefusedByServer", details, sentence)
     };
@@ -46,7 +46,7 @@ pub(super) fn refused_contents() -> Vec<Row> {
     ]
 }
 
-pub(super) fn refusals() -> Vec<Row> {
+pub(super) fn refusals() -> Vec<ReasonRow> {
     let owned = |owner: CurrentOwner, cause: &str, holder: &str, sentence: &'static str| {
         (Reason::Owned(owner), "OwnedByOther", json!({"cause": cause, "holder": holder}), sentence)
     };
@@ -96,11 +96,11 @@ pub(super) fn refusals() -> Vec<Row> {
 }
 
 /// Returns the rows of manifests that are not used.
-pub(super) fn unusable_manifests() -> Vec<Row> {
+pub(super) fn unusable_manifests() -> Vec<ReasonRow> {
     let unusable = |fault: ManifestFault, details: Value, sentence: &'static str| {
         (Reason::Unusable(fault), "ManifestUnusable", details, sentence)
     };
-    let places = || ManifestPlaces {
+    let places = || ManifestOrigins {
         first: vec![ManifestOrigin::new("a.yaml".into(), 1, 1), ManifestOrigin::new("b.yaml".into(), 7, 1)],
         count: 2,
     };
@@ -118,7 +118,7 @@ pub(super) fn unusable_manifests() -> Vec<Row> {
             "the folder that it comes from is not rendered",
         ),
         unusable(
-            ManifestFault::Repeated(ManifestPlaces { count: 5, ..places() }),
+            ManifestFault::Repeated(ManifestOrigins { count: 5, ..places() }),
             json!({"cause": "DefinedTwice", "file": "a.yaml"}),
             "it is defined 5 times: a.yaml:1 and b.yaml:7 and 3 more",
         ),

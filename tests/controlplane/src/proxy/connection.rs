@@ -76,7 +76,7 @@ pub(super) enum Stop {
 const FLUSH: Duration = Duration::from_millis(20);
 
 /// The server's answer on its way to the client.
-pub(super) struct Streaming {
+pub(super) struct AnswerStream {
     inner: Incoming,
     /// The number of bytes that may still go through, and the action then.
     left: usize,
@@ -89,7 +89,7 @@ pub(super) struct Streaming {
     reset: Reset,
 }
 
-impl Streaming {
+impl AnswerStream {
     pub(super) fn new(inner: Incoming, stop: Stop, entry: AnswerGuard, reset: Reset) -> Self {
         let left = match stop {
             Stop::AtEnd => usize::MAX,
@@ -121,7 +121,7 @@ impl Streaming {
     }
 }
 
-impl Body for Streaming {
+impl Body for AnswerStream {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -25,11 +25,11 @@ pub struct RuleUsage {
 /// The state shared by the proxy's handle and its connections.
 #[derive(Debug)]
 pub(super) struct ProxyState {
-    inner: Mutex<Inner>,
+    inner: Mutex<LedgerState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LedgerState {
     rules: BTreeMap<RuleId, (Rule, RuleUsage)>,
     open: BTreeMap<u64, (RequestShape, watch::Sender<Option<ResponseCut>>)>,
     next: u64,
@@ -48,10 +48,10 @@ pub(super) struct AnswerGuard {
 impl ProxyState {
     pub(super) fn new(seed: u64) -> Self {
         let (rules, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { inner: Mutex::new(Inner { rules, open, next: 0, random: Random::new(seed) }) }
+        Self { inner: Mutex::new(LedgerState { rules, open, next: 0, random: Random::new(seed) }) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl ProxyState {
     /// Finds what happens to a request: the first rule that wants it decides.
     pub(super) fn decide(&self, shape: &RequestShape) -> Fault {
         let mut guard = self.lock();
-        let Inner { rules, random, .. } = &mut *guard;
+        let LedgerState { rules, random, .. } = &mut *guard;
         for (rule, hits) in rules.values_mut() {
             if hits.fired >= rule.times || !rule.requests.holds(shape) {
                 continue;

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::connection::{Connection, Reset, Stop, Streaming};
+use super::connection::{AnswerStream, Connection, Reset, Stop};
 use super::ledger::ProxyState;
 use super::rule::{Answer, Fault, RequestShape, ResponseCut};
 use super::token::ProxyUser;
@@ -116,7 +116,7 @@ impl Upstream {
         if matches!(stop, Stop::Early(_)) {
             head.headers.remove(header::CONTENT_LENGTH);
         }
-        let streaming = Streaming::new(body, stop, entry, reset);
+        let streaming = AnswerStream::new(body, stop, entry, reset);
         Ok(Response::from_parts(head, streaming.boxed_unsync()))
     }
 

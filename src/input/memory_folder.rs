@@ -1,6 +1,6 @@
 //! Folders in memory, for files that must never be on a disk.
 //!
-//! A folder is gone with its [`MemoryPlace`]. A process that is killed leaves one behind: the next
+//! A folder is gone with its [`MemoryFolder`]. A process that is killed leaves one behind: the next
 //! start removes those that no process holds.
 
 use std::fs::{self, File};
@@ -22,13 +22,13 @@ const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 const CREATION_ATTEMPTS: usize = 3;
 
 /// A folder in memory that is this process's own.
-pub(super) struct MemoryPlace {
+pub(super) struct MemoryFolder {
     // Removed first, then unlocked.
     folder: TempDir,
     _lock: File,
 }
 
-impl MemoryPlace {
+impl MemoryFolder {
     /// Makes a folder below the first of these that is in memory and can be written; none where
     /// none is.
     pub(super) fn create(folders: &[PathBuf]) -> io::Result<Option<Self>> {
@@ -36,7 +36,7 @@ impl MemoryPlace {
         for folder in folders.iter().filter(|folder| is_in_memory(folder)) {
             for _ in 0..CREATION_ATTEMPTS {
                 match Self::create_in(folder) {
-                    Ok(Some(memory_place)) => return Ok(Some(memory_place)),
+                    Ok(Some(memory_folder)) => return Ok(Some(memory_folder)),
                     Ok(None) => {}
                     Err(error) => {
                         failure.get_or_insert(error);
@@ -88,7 +88,7 @@ pub(super) fn remove_leftovers(folders: &[PathBuf]) {
         let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX));
         for entry in named {
             if let Err(error) = remove_leftover(&entry.path()) {
-                tracing::warn!(folder = %entry.path().display(), "a folder that was left behind stays: {error}");
+                tracing::warn!(folder = %entry.path().display(), "the folder of a process that ended cannot be removed: {error}");
             }
         }
     }
@@ -145,14 +145,14 @@ mod tests {
     fn a_folder_is_in_memory_or_there_is_none() {
         let shared = shared();
         let folders = [PathBuf::from("/proc"), PathBuf::from("/nowhere"), shared.path().to_owned()];
-        let memory_place = MemoryPlace::create(&folders).unwrap().unwrap();
-        assert_eq!(memory_place.path().parent(), Some(shared.path()));
-        fs::write(memory_place.path().join("a"), "a").unwrap();
-        drop(memory_place);
+        let memory_folder = MemoryFolder::create(&folders).unwrap().unwrap();
+        assert_eq!(memory_folder.path().parent(), Some(shared.path()));
+        fs::write(memory_folder.path().join("a"), "a").unwrap();
+        drop(memory_folder);
         assert_eq!(names(shared.path()), [""; 0]);
-        assert!(MemoryPlace::create(&folders[..2]).unwrap().is_none());
-        assert_eq!(MemoryPlace::obstacle(&folders), None);
-        let obstacle = MemoryPlace::obstacle(&folders[..2]);
+        assert!(MemoryFolder::create(&folders[..2]).unwrap().is_none());
+        assert_eq!(MemoryFolder::obstacle(&folders), None);
+        let obstacle = MemoryFolder::obstacle(&folders[..2]);
         assert_eq!(obstacle.as_deref(), Some("neither of /proc and /nowhere is on tmpfs or ramfs"));
     }
 
@@ -160,14 +160,14 @@ mod tests {
     fn a_start_removes_what_nobody_holds() {
         let shared = shared();
         let folders = [shared.path().to_owned()];
-        let memory_place = MemoryPlace::create(&folders).unwrap().unwrap();
+        let memory_folder = MemoryFolder::create(&folders).unwrap().unwrap();
         let left = shared.path().join("rhumb-open-left");
         fs::create_dir_all(left.join("tree")).unwrap();
         fs::write(left.join("tree/a"), "a").unwrap();
         fs::create_dir(shared.path().join("other")).unwrap();
         fs::write(shared.path().join("rhumb-open-file"), "").unwrap();
         remove_leftovers(&folders);
-        let held = memory_place.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let held = memory_folder.path().file_name().unwrap().to_str().unwrap().to_owned();
         let mut expected = vec!["other".to_owned(), held, "rhumb-open-file".to_owned()];
         expected.sort();
         assert_eq!(names(shared.path()), expected);

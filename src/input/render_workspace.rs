@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::kustomize::{PlannedContent, RenderTree};
-use super::memory_place::MemoryPlace;
+use super::memory_folder::MemoryFolder;
 use super::opened_inputs::OpenedInputs;
 use super::paths;
 use super::render_host::RenderHost;
@@ -21,7 +21,7 @@ use super::tree::FileTree;
 const MAX_MEMORY_TREE_BYTES: u64 = 4 << 20;
 
 /// The folders of one program, which are gone with this.
-pub(super) struct RenderPlace {
+pub(super) struct RenderWorkspace {
     folder: RenderFolder,
     /// The folder with the files.
     pub(super) tree: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct RenderPlace {
     pub(super) policy: SandboxPolicy,
 }
 
-impl RenderPlace {
+impl RenderWorkspace {
     /// Writes the files of a tree for a program.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ pub(super) enum RenderFolder {
     /// On a disk, where the host has its temporary files there.
     Anywhere(TempDir),
     /// In memory: where some of its files are in the open, or secret, or all are small.
-    InMemory(MemoryPlace),
+    InMemory(MemoryFolder),
 }
 
 impl RenderFolder {
@@ -87,13 +87,13 @@ impl RenderFolder {
 
     /// Makes a folder in memory; none where the host has no such place.
     pub(super) fn in_memory(host: &RenderHost) -> io::Result<Option<Self>> {
-        Ok(MemoryPlace::create(&host.memory_folders())?.map(Self::InMemory))
+        Ok(MemoryFolder::create(&host.memory_folders())?.map(Self::InMemory))
     }
 
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Anywhere(folder) => folder.path(),
-            Self::InMemory(memory_place) => memory_place.path(),
+            Self::InMemory(memory_folder) => memory_folder.path(),
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     use crate::input::memory_tree::MemoryTree;
 
     /// Writes two files of a size below a folder on a disk or in memory.
-    fn place(folder: &Path, size: u64) -> RenderPlace {
+    fn place(folder: &Path, size: u64) -> RenderWorkspace {
         let host = RenderHost::new(&RendererConfig::default(), "".into(), folder.to_owned());
         let file = |path: &str| {
             let content = PlannedContent::Text(b"a: b".as_slice().into());
@@ -149,7 +149,8 @@ mod tests {
         let (root, charts) = (Arc::from("root"), std::collections::BTreeMap::new());
         let origins = OriginTracking::Absent;
         let tree = RenderTree { root, files, origins, depends_on_origins: false, charts };
-        RenderPlace::write(&host, "kustomize", &tree, &MemoryTree::new(), &OpenedInputs::default()).unwrap()
+        RenderWorkspace::write(&host, "kustomize", &tree, &MemoryTree::new(), &OpenedInputs::default())
+            .unwrap()
     }
 
     #[test]

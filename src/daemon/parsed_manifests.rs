@@ -16,7 +16,7 @@ const MAX_PARSED_BYTES: usize = 2 << 20;
 
 /// The parsed files. Cheap to clone: all clones are the same ones. By default none is kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ParsedFiles(Option<Arc<Mutex<KeptFiles>>>);
+pub(super) struct ParsedManifests(Option<Arc<Mutex<KeptFiles>>>);
 
 #[derive(Debug, Default)]
 struct KeptFiles {
@@ -25,7 +25,7 @@ struct KeptFiles {
     bytes: usize,
 }
 
-impl ParsedFiles {
+impl ParsedManifests {
     /// Returns those of a pass that ends.
     pub(super) fn of_single_pass() -> Self {
         Self(Some(Arc::default()))
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_single_pass_keeps_the_files_that_it_has_parsed_within_a_bound_and_no_secret() {
-        let check = |parsed: &ParsedFiles, kind: &str, size: usize, expected: bool| {
+        let check = |parsed: &ParsedManifests, kind: &str, size: usize, expected: bool| {
             let text =
                 format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\ndata: {{size: '{size}'}}\n");
             let (blob, items) =
@@ -69,12 +69,12 @@ mod tests {
             assert_eq!(known.is_some(), expected, "{kind} of {size} bytes");
             assert!(known.is_none_or(|known| *known == items));
         };
-        let parsed = ParsedFiles::of_single_pass();
+        let parsed = ParsedManifests::of_single_pass();
         check(&parsed, "ConfigMap", 100, true);
         check(&parsed, "Secret", 100, false);
         check(&parsed, "ConfigMap", MAX_PARSED_BYTES, false);
         check(&parsed.clone(), "ConfigMap", MAX_PARSED_BYTES - 100, true);
         check(&parsed, "ConfigMap", 1, false);
-        check(&ParsedFiles::default(), "ConfigMap", 100, false);
+        check(&ParsedManifests::default(), "ConfigMap", 100, false);
     }
 }
