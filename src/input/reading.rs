@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, NOT_SUPPORTED, is_key_missing, can_be_closed};
+use super::decryption::{Decrypter, NOT_SUPPORTED, can_be_closed, is_key_missing};
 use super::exposure::{SealedPositions, drop_unidentified, hold_exposed_back};
 use super::render_cipher::{RECIPIENTS_KEY, SEALED_PREFIX};
 use super::sops::is_encrypted_value;
