@@ -1,5 +1,5 @@
-//! The reads of a preview that are made while the files of its source are read: the inventory, and
-//! the members of the kinds that it names.
+//! The reads of a preview that are made while the files of its source are read. They are the
+//! inventory, and the members of the kinds that it names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
