@@ -28,7 +28,7 @@ const INDEPENDENT: [(&str, &str); 1] = [("report", "cluster")];
 /// The folders of the engine: each is to use those before it.
 const ENGINE_FOLDERS: [&str; 6] = ["facts", "decide", "deletion", "rollout", "restart", "orders"];
 
-/// The uses that run the other way. Whoever takes one away makes the number smaller.
+/// The uses that run the other way. It only ever gets smaller.
 const MOST_BACK_USES: usize = 68;
 
 /// The paths that the core must not use; each counts with everything below it.

@@ -1,5 +1,5 @@
-//! A dry run over a directory of which one file in a hundred changed, beside kubectl's, and an apply
-//! of it before that.
+//! A dry run over a directory of which one file in a hundred changed, beside kubectl's, and an
+//! apply of it before that.
 
 use std::collections::BTreeSet;
 

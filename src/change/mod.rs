@@ -3,7 +3,8 @@
 //! Owns the list of differing fields ([`diff_fields`]), what a change does to pods
 //! ([`change_impact`], [`can_touch_template`]), and the API's table of fields that cannot change
 //! ([`immutable_fields`]). Also owns the printable forms of an object ([`present()`],
-//! [`write_yaml`], [`unified_diff`]).
+//! [`write_yaml`], [`unified_diff`]), and the differences of texts ([`diff_lines`],
+//! [`word_similarity`]).
 //!
 //! Everything printable that leaves this module is masked.
 //!
@@ -12,17 +13,21 @@
 mod compare;
 mod diff;
 mod immutable;
+mod line_diff;
 mod lists;
 mod pods;
 mod present;
+mod sequence_diff;
 mod yaml;
 
 pub(crate) use compare::is_other_at;
 pub use diff::diff_fields;
 pub use immutable::immutable_fields;
+pub(crate) use line_diff::{DiffSide, diff_lines};
 pub use pods::change_impact;
 pub(crate) use pods::{can_release_pods, can_touch_template};
 pub(crate) use present::{merge_content, present, present_pair, unified_diff};
+pub(crate) use sequence_diff::word_similarity;
 pub(crate) use yaml::write_yaml;
 
 use serde::{Deserialize, Serialize};
@@ -66,7 +71,11 @@ pub struct FieldChange {
 #[cfg(test)]
 mod immutable_tests;
 #[cfg(test)]
+mod line_diff_tests;
+#[cfg(test)]
 mod pods_tests;
+#[cfg(test)]
+mod sequence_diff_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -2,14 +2,10 @@
 
 use crate::object::annotations;
 use serde_json::Value;
-use similar::TextDiff;
 
-use super::{lists, write_yaml};
+use super::{diff_lines, lists, write_yaml};
 use crate::fields::{mask_pair, mask_value};
 use crate::object::{ObjectId, SERVER_SET_METADATA};
-
-/// Lines around each change of a unified diff.
-const CONTEXT_LINES: usize = 3;
 
 /// Returns an object as it may be shown: masked, without status and without what only the server
 /// sets.
@@ -84,5 +80,5 @@ fn merge_onto_live(field: &str, live: &Value, content: &Value) -> Value {
 /// when they are equal. Null stands for what is not there.
 pub(crate) fn unified_diff(before: &Value, after: &Value) -> String {
     let (old, new) = (write_yaml(before), write_yaml(after));
-    TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT_LINES).to_string()
+    diff_lines(&old, &new).to_unified()
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
-
 use super::exit::{ExitStatus, os_message};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, identities, settings};
@@ -15,7 +13,7 @@ use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
-use crate::input::VariableMode;
+use crate::input::{ThreadRuntime, VariableMode};
 use crate::object::ErrorClass;
 use crate::source::{self, Source};
 
@@ -25,8 +23,8 @@ const MAX_THROTTLE_RETRIES: usize = 5;
 const THROTTLE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
-pub(super) fn start_runtime() -> Result<Runtime, CommandError> {
-    Builder::new_current_thread().enable_all().build().map_err(|error| {
+pub(super) fn start_runtime() -> Result<ThreadRuntime, CommandError> {
+    ThreadRuntime::start().map_err(|error| {
         CommandError::new(ErrorClass::Internal, format!("the runtime does not start: {}", os_message(&error)))
     })
 }

@@ -5,7 +5,11 @@ use std::fmt;
 use serde::de::{self, Expected, Unexpected};
 
 use super::tree::ConfigNodeMark;
+use crate::change::word_similarity;
 use crate::object::DiagnosticCode;
+
+/// The least similarity of a word to one that it may have been meant to be.
+const MIN_SIMILARITY: f32 = 0.6;
 
 /// One finding.
 #[derive(Debug)]
@@ -45,11 +49,21 @@ impl ConfigFault {
 
 /// Returns "did you mean …?", or the whole choice when nothing is near.
 pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
-    let nearest = similar::get_close_matches(word, known, 1, 0.6);
-    match nearest.first() {
+    match nearest_word(word, known) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("known here: {}", known.join(", ")),
     }
+}
+
+/// Returns the known word that is most similar to another, if one is near. Of equally similar words
+/// it is the first in the alphabet.
+fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (word_similarity(word, candidate), *candidate))
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
+        .max_by(|(one, first), (other, second)| one.total_cmp(other).then_with(|| second.cmp(first)))
+        .map(|(_, candidate)| candidate)
 }
 
 /// Returns the value that was found, in YAML's words.
@@ -114,7 +128,7 @@ impl de::Error for ConfigFault {
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let message = format!("`{variant}` is none of {}", expected.join(", "));
         let fault = Self::new("config-value", message);
-        match similar::get_close_matches(variant, expected, 1, 0.6).first() {
+        match nearest_word(variant, expected) {
             Some(nearest) => fault.hint(format!("did you mean `{nearest}`?")),
             None => fault,
         }
@@ -129,5 +143,24 @@ impl de::Error for ConfigFault {
             missing: Some(field),
             ..Self::new("config-missing-key", format!("the key `{field}` is missing"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found() {
+        fn check(word: &str, known: &[&str], expected: Option<&str>) {
+            assert_eq!(nearest_word(word, known), expected, "{word}");
+        }
+        check("appel", &["ape", "apple", "peach", "puppy"], Some("apple"));
+        check("appel", &["peach", "puppy", "ape"], Some("ape"));
+        check("apple", &["applet", "apple", "apples"], Some("apple"));
+        check("abx", &["abz", "aby"], Some("aby"));
+        check("ab", &["bc"], None);
+        check("", &["a"], None);
+        check("a", &[], None);
     }
 }

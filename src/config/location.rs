@@ -93,7 +93,7 @@ impl GitUrl {
     pub(super) fn has_used_transport(&self) -> bool {
         match self.0.split_once("://") {
             Some((scheme, _)) => TRANSPORT_SCHEMES.contains(&scheme),
-            None => !self.0.starts_with('-') && !(self.is_url() && self.0.contains("::")),
+            None => !(self.0.starts_with('-') || self.is_url() && self.0.contains("::")),
         }
     }
 

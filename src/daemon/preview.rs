@@ -283,7 +283,7 @@ impl PreviewRun {
         acting: &Cluster,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
-        let read_settings = ReadSettings { parsed: self.contents.parsed_manifests(), ..read_settings };
+        let read_settings = ReadSettings { parsed: self.contents.parsed_files(), ..read_settings };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {

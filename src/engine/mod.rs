@@ -61,7 +61,9 @@ pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };
-pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
+pub(crate) use deletion::kept_objects::KeptObjects;
+#[cfg(test)]
+pub(crate) use deletion::kept_objects::KeptTiming;
 pub(crate) use deletion::kept_text::{kept_text, parse_kept_objects};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
         ("", "ServiceAccount") => {
             found.visit_each(body.get("secrets"), |f, s| f.add_named("", "Secret", text_at(s, &["name"])));
             found.visit_each(body.get("imagePullSecrets"), |f, s| {
-                f.add_named("", "Secret", text_at(s, &["name"]))
+                f.add_named("", "Secret", text_at(s, &["name"]));
             });
         }
         ("", "PersistentVolumeClaim") => {
@@ -197,7 +197,7 @@ impl<'a> FoundReferences<'a> {
         self.add_cluster_scoped("scheduling.k8s.io", "PriorityClass", text_at(spec, &["priorityClassName"]));
         self.add_cluster_scoped("node.k8s.io", "RuntimeClass", text_at(spec, &["runtimeClassName"]));
         self.visit_each(spec.get("imagePullSecrets"), |f, s| {
-            f.add_named("", "Secret", text_at(s, &["name"]))
+            f.add_named("", "Secret", text_at(s, &["name"]));
         });
         self.add_pod_data(spec);
     }

@@ -68,7 +68,7 @@ impl<T: FileTree> FileTree for LayeredTree<'_, T> {
         }
         let mut names: BTreeSet<String> = below.unwrap_or_default().into_iter().collect();
         let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
-        names.extend(self.layer.below(folder).map(first));
+        names.extend(self.layer.files_below(folder).map(first));
         Ok(Some(names.into_iter().collect()))
     }
 

@@ -4,12 +4,7 @@
 use std::io;
 use std::thread;
 
-use tokio::runtime::{Builder, Runtime};
-
-/// Returns the runtime of one worker: it waits for one program at a time.
-pub(super) fn worker_runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
-}
+use super::thread_runtime::ThreadRuntime;
 
 /// Waits for a task on a thread of its own.
 ///
@@ -17,7 +12,7 @@ pub(super) fn worker_runtime() -> io::Result<Runtime> {
 /// Fails where the runtime of the thread cannot be made.
 pub(super) fn wait_for<T: Send>(task: impl AsyncFnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| Ok(worker_runtime()?.block_on(task())));
+        let waiter = scope.spawn(|| Ok(ThreadRuntime::start()?.block_on(task())));
         waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -189,10 +189,15 @@ mod tests {
             }
         }
         // A file with a Secret too is opened as a whole, or held back.
-        let secret = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"},"sops":{"mac":"x"}}"#;
-        let both = format!("{text}\n---\n{secret}\n");
+        let one = |head: &str| format!("{head}\nmetadata:\n  name: a\nsops:\n  mac: x\n");
+        let operator = one("apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret");
+        let both = format!("{operator}---\n{}", one("apiVersion: v1\nkind: Secret"));
         let reading = read_manifest(&SnapshotFile::in_test("a.yaml"), both.as_bytes(), &Decrypter::default());
-        assert!(reading.items.iter().all(|item| !item.valid), "{:?}", reading.diagnostics);
+        assert_eq!(
+            reading.items.iter().map(|item| item.valid).collect::<Vec<_>>(),
+            [false; 2],
+            "{reading:?}"
+        );
     }
 
     /// Returns lists in each other.

@@ -41,6 +41,7 @@ use super::server_charts::ServerCharts;
 use super::substitution::{
     self, RevisionVariables, VariableFacts, VariableMode, VariableReading, VariableSettings,
 };
+use super::thread_runtime::ThreadRuntime;
 use super::tree::FileTree;
 use super::value_files::take_value_files;
 use crate::config::{RenderMode, SubstitutionConfig};
@@ -406,7 +407,7 @@ impl SourceRenderer {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
         let work = || {
-            let runtime = own_thread::worker_runtime().map_err(|error| worker_error(&error))?;
+            let runtime = ThreadRuntime::start().map_err(|error| worker_error(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
                 let closure = job.closure.clone();

@@ -7,8 +7,8 @@ use crate::object::{text_at, value_at};
 /// The kinds of such objects. Operators of several groups have them.
 const KINDS: [&str; 2] = ["SopsSecret", "GlobalSopsSecret"];
 
-/// Returns whether an object is encrypted for an operator: it is applied as it is, and nothing of it
-/// is opened.
+/// Returns whether an object is encrypted for an operator: it is applied as it is, and nothing of
+/// it is opened.
 pub(crate) fn is_for_operator(body: &Value) -> bool {
     KINDS.contains(&text_at(body, &["kind"]))
         && text_at(body, &["apiVersion"]).contains('/')

@@ -1,9 +1,8 @@
 //! The changed lines of a YAML document, each under the keys that lead to it, and nothing else.
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
-use crate::change::write_yaml;
+use crate::change::{DiffSide, diff_lines, write_yaml};
 
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,32 +13,14 @@ pub(super) struct OutlineLine {
     pub(super) text: String,
 }
 
-/// The side of a change that a line is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DiffSide {
-    /// On both.
-    Both,
-    /// Only before.
-    Before,
-    /// Only after.
-    After,
-}
-
 /// Returns the lines that differ, with the keys above them and the names of the list items they are
 /// in.
 pub(super) fn outline_lines(before: &Value, after: &Value) -> Vec<OutlineLine> {
     let (before, after) = (write_yaml(before), write_yaml(after));
-    let diff = TextDiff::from_lines(&before, &after);
+    let diff = diff_lines(&before, &after);
     let lines: Vec<OutlineLine> = diff
-        .iter_all_changes()
-        .map(|change| {
-            let side = match change.tag() {
-                ChangeTag::Equal => DiffSide::Both,
-                ChangeTag::Delete => DiffSide::Before,
-                ChangeTag::Insert => DiffSide::After,
-            };
-            OutlineLine { side, text: change.value().trim_end_matches('\n').to_owned() }
-        })
+        .lines()
+        .map(|line| OutlineLine { side: line.side, text: line.text.trim_end_matches('\n').to_owned() })
         .collect();
     let shown = mark_shown(&lines);
     lines.into_iter().zip(shown).filter_map(|(line, shown)| shown.then_some(line)).collect()

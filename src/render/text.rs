@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::outline::{DiffSide, outline_lines};
+use super::outline::outline_lines;
 use super::palette::sanitize;
 use super::release_order::{impact_text, order_lines};
 use super::{Palette, TextStyle};
+use crate::change::DiffSide;
 use crate::engine::{PauseSubject, Plan, PlanBasis, PlannedAction, PlannedObject, Reason};
 use crate::object::{Diagnostic, count_text};
 

@@ -40,8 +40,8 @@ pub(super) enum EntryForm {
 }
 
 impl OpenFolder {
-    /// Lists all entries, ordered by path, but for what belongs to a repository itself. What has a
-    /// name that is no UTF-8 is a defect: no path leads to it.
+    /// Lists all entries, ordered by path, but for what belongs to a repository itself. A name that
+    /// is no UTF-8 is a defect: no path leads to it.
     pub(super) fn list_everything(&self) -> Result<Vec<ListedEntry>, SourceError> {
         let mut walk = EntryWalk {
             root: self,

@@ -85,8 +85,9 @@ impl RepositoryFolders {
     /// Finds a branch, else a tag, else a remote branch of a name. Returns its full name, and the
     /// object that it leads to.
     ///
-    /// A remote branch is named with its remote. A name without one may not mean what a refspec has
-    /// fetched from anywhere: a Source in the cluster names a branch or tag of the repository itself.
+    /// A remote branch is named with its remote. A name without one does not mean what a refspec
+    /// has fetched from anywhere. A Source in the cluster names a branch or tag of the repository
+    /// itself.
     fn find_reference(&self, name: &str) -> Result<Option<(String, Oid)>, FollowedRepositoryError> {
         let prefixes: &[&str] = match name {
             _ if name.starts_with("refs/") => &[""],

@@ -212,8 +212,8 @@ fn documents(text: &str) -> Vec<Value> {
     values.filter(|value| !value["kind"].is_null()).collect()
 }
 
-/// Returns whether an object of a chart is a test and no other hook: `helm install` does not run it.
-/// `--skip-tests` leaves out those too that are a hook of an installation as well.
+/// Returns whether an object of a chart is a test and no other hook: `helm install` does not run
+/// it. `--skip-tests` leaves out those too that are a hook of an installation as well.
 fn is_test_alone(object: &Value) -> bool {
     let events = object["metadata"]["annotations"]["helm.sh/hook"].as_str();
     events

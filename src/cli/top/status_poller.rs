@@ -58,13 +58,13 @@ impl StatusPoller {
                 let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; the status is worth more.
                 let events =
-                    accept_refusal(events::events_after(socket, self.last).await)?.unwrap_or_default();
+                    none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = events.last().map_or(self.last, |event| event.number);
                 let object = match wanted {
                     None => None,
                     Some(named) => Some((
                         named.clone(),
-                        accept_refusal(socket.read(&status_view::object_page(named)).await)?,
+                        none_if_refused(socket.read(&status_view::object_page(named)).await)?,
                     )),
                 };
                 Ok(Refresh { view, events, object })

@@ -1,5 +1,5 @@
-//! The reads of a preview that are made while the files of its source are read: the inventory, and
-//! the members of the kinds that it names.
+//! The reads of a preview that are made while the files of its source are read. They are the
+//! inventory, and the members of the kinds that it names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,22 +17,21 @@ use crate::object::{Gvk, ObjectId};
 /// The inventory as it was read; none where it does not exist.
 pub(super) struct EarlyInventory(pub(super) Option<InventoryObject>);
 
+/// The members of a kind in a namespace, or in all.
+type MemberList = Vec<(ObjectId, LiveObject)>;
+
 /// The results of the early reads.
 #[derive(Default)]
 pub(super) struct EarlyLists {
     /// None where it was not read.
     pub(super) inventory: Option<EarlyInventory>,
     /// The complete lists, by kind and namespace.
-    members: HashMap<(Gvk, Option<Arc<str>>), Vec<(ObjectId, LiveObject)>>,
+    members: HashMap<(Gvk, Option<Arc<str>>), MemberList>,
 }
 
 impl EarlyLists {
     /// Takes out a complete list of a kind; none where it was not made.
-    pub(super) fn take_members(
-        &mut self,
-        gvk: &Gvk,
-        namespace: Option<&Arc<str>>,
-    ) -> Option<Vec<(ObjectId, LiveObject)>> {
+    pub(super) fn take_members(&mut self, gvk: &Gvk, namespace: Option<&Arc<str>>) -> Option<MemberList> {
         self.members.remove(&(gvk.clone(), namespace.cloned()))
     }
 }

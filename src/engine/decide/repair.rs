@@ -33,9 +33,9 @@ impl Engine {
     /// Returns whether an object was repaired within the last minute. Somebody may change it again
     /// and again, and each repair of a workload takes a start of the budget.
     pub(in crate::engine) fn has_recent_repair(&self, id: &ObjectId) -> bool {
-        let Some(now) = self.rollouts.starts.now() else { return false };
+        let Some(now) = self.rollouts.starts.current_time() else { return false };
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < FIGHT_WINDOW;
-        self.entry(id).is_some_and(|entry| entry.repairs.iter().any(is_recent))
+        self.entry(id).is_some_and(|entry| entry.rare.repairs.iter().any(is_recent))
     }
 }
 

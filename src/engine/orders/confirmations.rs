@@ -17,8 +17,8 @@ const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
 
 impl Engine {
     /// Confirms the deletion of those incarnations that the source has and wants no more, and
-    /// returns the outcome. What is kept is not confirmed: it would be deleted without a question
-    /// once the word that keeps it is gone.
+    /// returns the outcome. A kept one is not confirmed: it would be deleted without a question once
+    /// the word that keeps it is gone.
     pub(in crate::engine) fn confirm(
         &mut self,
         source: SourceId,

@@ -251,7 +251,7 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_reported() {
         let found = engine.unwatched_namespaces(FIRST).map(|found| found.to_string());
         assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
         assert_eq!(engine.has_unwatched(FIRST), expected.is_some());
-        assert!(expected.is_none_or(|words| found.unwrap().contains(&format!("{words} is neither"))));
+        assert!(expected.is_none_or(|words| found.unwrap().contains(&format!("{words} are neither"))));
     }
 }
 

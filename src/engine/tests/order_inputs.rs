@@ -63,7 +63,7 @@ fn an_undo_whose_target_is_known_late_counts_where_it_is_still_ordered_and_of_wh
         let shown = harness.engine.live_object(&workload("web")).cloned().unwrap();
         let release = Some(ContentRef { hash: web(3).hash, revision: Revision::new("r3") });
         let rv = ResourceVersion(shown.rv.0 + 1);
-        harness.engine.observe_object(&workload("web"), LiveObject { release, rv, ..shown });
+        harness.engine.observe_object(&workload("web"), LiveObject { rv, release, ..shown });
     };
     check(&release_third, 0);
 }

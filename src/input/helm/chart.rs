@@ -150,7 +150,7 @@ fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
 /// a key in another case.
 fn text_entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
     let is_set = |entry: &&PlacedEntry| entry.value.node != PlacedNode::Scalar(Value::Null);
-    let is_named = |entry: &&PlacedEntry| entry.key == key || folded(&entry.key) == folded(key);
+    let is_named = |entry: &&PlacedEntry| entry.key == key || fold_case(&entry.key) == fold_case(key);
     value.entries().iter().filter(is_named).filter(is_set).max_by(|a, b| a.key.cmp(&b.key))
 }
 

@@ -65,8 +65,8 @@ impl HookSteps {
 /// rest, and the hooks that run after.
 ///
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
-/// service account: at an upgrade it is there. A hook that runs after and that others need is one of
-/// the rest, as a ConfigMap of their pods. helm does not wait for these pods either.
+/// service account: at an upgrade it is there. A hook that runs after and that others need is one
+/// of the rest, as a ConfigMap of their pods. helm does not wait for these pods either.
 ///
 /// # Errors
 /// Fails where that is more than may be written on them.

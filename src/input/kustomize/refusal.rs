@@ -61,7 +61,7 @@ pub(super) fn unsupported(
         UnsupportedFeature::Plugin(name) => {
             let message =
                 format!("this plugin is a program of its own, which is not run: {}", printable(name));
-            // What such a one generates is in the open, and must not be committed.
+            // Its output is in the open, and must not be committed.
             let hint = if name.to_ascii_lowercase().contains("sops") {
                 "rhumb opens what SOPS encrypted for age: name encrypted Secrets under `resources`, and other encrypted files under a `secretGenerator`"
             } else {

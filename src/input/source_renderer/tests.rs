@@ -301,7 +301,7 @@ fn reads_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
     let programs = closure.programs().iter().map(installed).collect();
     let job = plan_root(root, "", closure.into(), &programs, None, &HashMap::new()).ok().unwrap();
     let before = files.reads();
-    let run = own_thread::worker_runtime().unwrap().block_on(renderer.render_root(&job, files));
+    let run = ThreadRuntime::start().unwrap().block_on(renderer.render_root(&job, files));
     assert!(matches!(run, Err(RenderError::Sandbox(_))), "{run:?}");
     files.reads() - before
 }

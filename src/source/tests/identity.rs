@@ -70,7 +70,7 @@ fn a_repository_without_a_folder_is_looked_at_once_for_both_of_its_identities() 
     let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1")]);
     let check = |inside: Option<&str>, expected: usize| {
         let path = inside.map(str::to_owned);
-        let location = ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(&text(repo.path())) });
+        let location = ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(text(repo.path())) });
         let before = FOLLOWED_OPENINGS.get();
         let found = location.identities();
         assert_eq!(FOLLOWED_OPENINGS.get() - before, expected, "{inside:?}");

@@ -86,7 +86,7 @@ fn every_file_can_be_looked_at_whatever_its_name() {
     names(None, "run.sh");
 }
 
-// Whoever takes all that is in a folder must not take it for complete without such a file.
+// A folder without such a file must not be taken for complete.
 #[test]
 fn a_name_that_is_no_text_is_listed_and_nothing_is_found_there() {
     let repo = TestRepository::new();
