@@ -108,7 +108,7 @@ impl OpenStore {
     }
 
     /// Returns whether every object of a revision is here; contents are not read. One that was
-    /// found complete counts as such as long as its commit is here. What came in a pack since the
+    /// found complete counts as such as long as its commit is here. A pack that came since the
     /// store was opened may not be seen.
     pub(super) fn has_revision(&self, revision: &Revision) -> bool {
         self.try_complete(revision, &mut |_, _| false)
