@@ -22,7 +22,7 @@ const MAX_EARLY_BYTES: u64 = 4 << 20;
 
 /// The files of a folder that are parsed while the server says which kinds it has. A file is parsed
 /// without them.
-pub(super) struct EarlyParse(mpsc::Receiver<ManifestFile>);
+pub(super) struct EarlyParse(Mutex<mpsc::Receiver<ManifestFile>>);
 
 impl EarlyParse {
     /// Starts to parse the files that were on disk, in their order. Returns none where they are few
@@ -45,12 +45,12 @@ impl EarlyParse {
             }
         };
         thread::Builder::new().name("parse manifests".to_owned()).spawn(parse).ok()?;
-        Some(Self(receiver))
+        Some(Self(Mutex::new(receiver)))
     }
 
     /// Waits for the next file. Returns none where no more of them are parsed.
     pub(super) fn next_file(&self) -> Option<ManifestFile> {
-        self.0.recv().ok()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 }
 

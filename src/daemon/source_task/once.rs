@@ -20,9 +20,10 @@ pub(in crate::daemon) async fn read_once(
     disk: Arc<DiskSnapshot>,
     settings: ReadSettings,
     scopes: KindScopes,
+    early: Option<EarlyParse>,
 ) -> LoopEvent {
     run_blocking(move || {
-        let (reading, unknown) = read_disk(&disk, &settings, scopes, None);
+        let (reading, unknown) = read_disk(&disk, &settings, scopes, early);
         LoopEvent::SourceRead(settings.source, reading, unknown)
     })
     .await
