@@ -108,9 +108,7 @@ mod tests {
             assert_eq!(early.is_some(), expected, "{count} files of {size} bytes");
             let (Some(early), SourceFiles::Snapshot(disk)) = (early, &files) else { return };
             let parsed: Vec<ManifestFile> = std::iter::from_fn(|| early.next_file()).collect();
-            let name = |file: &ManifestFile| {
-                format!("{}.yaml", &file.items[0].body["metadata"]["name"].as_str().unwrap()[1..])
-            };
+            let name = |file: &ManifestFile| format!("{}.yaml", &file.items[0].name[1..]);
             let names: Vec<String> = parsed.iter().map(name).collect();
             let expected: Vec<String> =
                 disk.snapshot.files.iter().map(|file| file.path.to_string()).collect();
