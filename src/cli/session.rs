@@ -10,7 +10,7 @@ use super::{CommandError, identities, settings};
 use crate::call_metrics::CallMetrics;
 use crate::cluster::{self, Cluster, ClusterFault, Connection, ServiceAccount};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
-use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
+use crate::daemon::{self, FatalError, Setup, SourceFiles, SourceSetup};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
 use crate::input::{ThreadRuntime, VariableMode};
@@ -178,7 +178,10 @@ pub(super) async fn one_shot_source(
 ) -> Result<SourceSetup, CommandError> {
     match &config.location {
         SourceLocation::Directory(path) => {
-            disk_setup(config, location(config), &UnrenderedFiles::read(path)?, cluster).await
+            let path = path.clone();
+            // Beside this thread, which asks the server for its kinds meanwhile.
+            let files = daemon::run_blocking(move || UnrenderedFiles::read(&path)).await?;
+            disk_setup(config, location(config), &files, cluster).await
         }
         SourceLocation::Git { .. } => followed_setup(config, state),
     }

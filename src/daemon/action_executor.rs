@@ -329,7 +329,7 @@ fn classify_failure(error: &ClusterError) -> WriteFailure {
 }
 
 /// Runs a function that blocks on the disk. A panic in it is passed on.
-pub(super) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

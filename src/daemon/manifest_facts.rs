@@ -62,7 +62,16 @@ impl ReadSettings {
 
     /// Parses one file. It depends on no scope, and so on no other file.
     pub(super) fn parse(&self, snapshot_file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
-        let parsed = read_manifest(snapshot_file, bytes, &self.decrypter);
+        self.keep(snapshot_file, bytes, read_manifest(snapshot_file, bytes, &self.decrypter))
+    }
+
+    /// Keeps what was parsed of a file, where somebody needs it again, and returns it.
+    pub(super) fn keep(
+        &self,
+        snapshot_file: &SnapshotFile,
+        bytes: &[u8],
+        parsed: ManifestFile,
+    ) -> ManifestFile {
         self.parsed.keep(snapshot_file.blob, bytes.len(), &parsed.items);
         parsed
     }

@@ -59,6 +59,7 @@ mod tasks;
 mod trace_writer;
 mod unreadable_records;
 
+pub(crate) use action_executor::run_blocking;
 pub(crate) use cluster_facts::read_cluster_facts;
 pub(crate) use gathered_manifests::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use handover::OtherRequests;

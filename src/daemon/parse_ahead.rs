@@ -2,9 +2,11 @@
 //!
 //! Both cost about as much, and before the first write nobody else needs the second core.
 
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use super::setup::SourceFiles;
+use crate::input::{Decrypter, read_manifest};
 use crate::manifest::ManifestFile;
 use crate::source::SnapshotFile;
 
@@ -13,6 +15,44 @@ const MIN_FILES: usize = 64;
 
 /// The number of parsed files that may wait. Each is a tree, many times as large as its file.
 const MAX_PARSED_AHEAD: usize = 16;
+
+/// The bytes of a folder up to which its files are parsed before anybody takes them. As trees they
+/// take some ten times as much.
+const MAX_EARLY_BYTES: u64 = 4 << 20;
+
+/// The files of a folder that are parsed while the server says which kinds it has. A file is parsed
+/// without them.
+pub(super) struct EarlyParse(Mutex<mpsc::Receiver<ManifestFile>>);
+
+impl EarlyParse {
+    /// Starts to parse the files that were on disk, in their order. Returns none where they are few
+    /// or large, or no thread can be had.
+    pub(super) fn start(files: &SourceFiles, decrypter: &Arc<Decrypter>) -> Option<Self> {
+        let SourceFiles::Snapshot(disk) = files else { return None };
+        let bytes: u64 = disk.snapshot.files.iter().map(|file| file.size).sum();
+        if disk.snapshot.files.len() < MIN_FILES || bytes > MAX_EARLY_BYTES {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel();
+        let (disk, decrypter) = (disk.clone(), decrypter.clone());
+        let parse = move || {
+            for file in &disk.snapshot.files {
+                let parsed = read_manifest(file, disk.read(file.blob).unwrap_or_default(), &decrypter);
+                // The pass has ended without them.
+                if sender.send(parsed).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("parse manifests".to_owned()).spawn(parse).ok()?;
+        Some(Self(Mutex::new(receiver)))
+    }
+
+    /// Waits for the next file. Returns none where no more of them are parsed.
+    pub(super) fn next_file(&self) -> Option<ManifestFile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    }
+}
 
 /// Has so many files parsed, and hands over what was parsed of each in the order of the files.
 ///
@@ -47,6 +87,38 @@ pub(super) fn parse_ahead<'f, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::read_disk;
+
+    /// Returns a folder with so many files of this size, as it was read.
+    fn folder_of(count: usize, size: usize) -> SourceFiles {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..count {
+            let object = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a{number}}}}}\n");
+            std::fs::write(folder.path().join(format!("{number}.yaml")), format!("{object:#<size$}"))
+                .unwrap();
+        }
+        SourceFiles::Snapshot(Arc::new(read_disk(folder.path()).unwrap()))
+    }
+
+    #[test]
+    fn many_small_files_are_parsed_early_in_their_order_and_no_others() {
+        let check = |count: usize, size: usize, expected: bool| {
+            let files = folder_of(count, size);
+            let early = EarlyParse::start(&files, &Arc::default());
+            assert_eq!(early.is_some(), expected, "{count} files of {size} bytes");
+            let (Some(early), SourceFiles::Snapshot(disk)) = (early, &files) else { return };
+            let parsed: Vec<ManifestFile> = std::iter::from_fn(|| early.next_file()).collect();
+            let name = |file: &ManifestFile| format!("{}.yaml", &file.items[0].name[1..]);
+            let names: Vec<String> = parsed.iter().map(name).collect();
+            let expected: Vec<String> =
+                disk.snapshot.files.iter().map(|file| file.path.to_string()).collect();
+            assert_eq!(names, expected);
+        };
+        check(MIN_FILES - 1, 0, false);
+        check(MIN_FILES, 0, true);
+        check(MIN_FILES * 4, 0, true);
+        check(MIN_FILES, MAX_EARLY_BYTES as usize / MIN_FILES + 1, false);
+    }
 
     #[test]
     fn what_was_parsed_is_taken_in_the_order_of_the_files_however_many_there_are() {

@@ -25,6 +25,7 @@ use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::manifest_facts::ReadSettings;
 use super::moved_objects::MovedObjectSearch;
+use super::parse_ahead::EarlyParse;
 use super::parsed_manifests::ParsedManifests;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
@@ -55,7 +56,7 @@ struct OpenQuestions {
 }
 
 /// Returns what one pass over a source would do. Writes nothing to the cluster. Its files are read
-/// while the server says which kinds it has.
+/// and parsed while the server says which kinds it has.
 ///
 /// Fails where the source is not ready, and when the API server cannot be asked at all.
 pub(crate) async fn preview<E: From<PreviewError>>(
@@ -64,9 +65,16 @@ pub(crate) async fn preview<E: From<PreviewError>>(
     setup: impl Future<Output = Result<SourceSetup, E>>,
     progress: &PreviewProgress,
 ) -> Result<Plan, E> {
-    let (setup, kinds) = tokio::join!(setup, cluster.discover());
-    let (setup, kinds) = (setup?, kinds.map_err(PreviewError::Cluster)?);
-    let (preview, decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, progress)).await?;
+    let prepare = async {
+        let setup = setup.await?;
+        let early_parse = EarlyParse::start(&setup.files, &setup.decrypter);
+        Ok::<_, E>((setup, early_parse))
+    };
+    let (prepared, kinds) = tokio::join!(prepare, cluster.discover());
+    let ((setup, early_parse), kinds) = (prepared?, kinds.map_err(PreviewError::Cluster)?);
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, kinds, progress);
+    let source = Box::pin(preview.add(setup, early_parse)).await?;
+    let decisions = Box::pin(preview.decide_all(source)).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -82,7 +90,9 @@ pub(crate) async fn preview_of(
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
     let (kinds, progress) = (cluster.discover().await?, PreviewProgress::default());
-    let (preview, mut decisions) = Box::pin(decide_all(cluster, namespace, setup, kinds, &progress)).await?;
+    let mut preview = PreviewRun::new(cluster.clone(), namespace, kinds, &progress);
+    let source = Box::pin(preview.add(setup, None)).await?;
+    let mut decisions = Box::pin(preview.decide_all(source)).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }
@@ -106,7 +116,7 @@ pub(crate) async fn preview_all(
     let mut read = Vec::new();
     for setup in setups {
         let name = setup.name.clone();
-        match Box::pin(preview.add(setup)).await {
+        match Box::pin(preview.add(setup, None)).await {
             Ok(source) => read.push((name, Ok(source))),
             Err(PreviewError::Source(error)) => read.push((name, Err(error))),
             Err(error) => return Err(error),
@@ -126,19 +136,6 @@ pub(crate) async fn preview_all(
         plans.push((name, plan));
     }
     Ok(plans)
-}
-
-async fn decide_all(
-    cluster: &Cluster,
-    namespace: &str,
-    setup: SourceSetup,
-    kinds: KindTable,
-    progress: &PreviewProgress,
-) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
-    let mut preview = PreviewRun::new(cluster.clone(), namespace, kinds, progress);
-    let source = Box::pin(preview.add(setup)).await?;
-    let decisions = Box::pin(preview.decide_all(source)).await?;
-    Ok((preview, decisions))
 }
 
 /// The reason for a missing plan.
@@ -212,7 +209,11 @@ impl PreviewRun {
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
-    async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
+    async fn add(
+        &mut self,
+        setup: SourceSetup,
+        early_parse: Option<EarlyParse>,
+    ) -> Result<SourceId, PreviewError> {
         let mut setup = accepted_revision::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let inventory_id: Arc<str> = inventory_id_of(&self.namespace, &setup.name).into();
         let mut source =
@@ -242,7 +243,7 @@ impl PreviewRun {
             allow: source.allow.clone(),
             namespaces: namespaces.clone(),
         };
-        let reading = Box::pin(self.read(number, &inventory_id, setup, &acting));
+        let reading = Box::pin(self.read(number, &inventory_id, setup, &acting, early_parse));
         let (reading, early_lists) = tokio::join!(reading, Box::pin(self.list_early(listing)));
         let (reading, older_contents) = reading?;
         self.early_lists = early_lists?;
@@ -281,13 +282,15 @@ impl PreviewRun {
         inventory_id: &Arc<str>,
         setup: SourceSetup,
         acting: &Cluster,
+        early_parse: Option<EarlyParse>,
     ) -> Result<(SourceReading, Option<OlderContents>), source::SourceError> {
         let read_settings = setup.read_settings(source, inventory_id, &self.namespace);
         let read_settings = ReadSettings { parsed: self.contents.parsed_files(), ..read_settings };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Snapshot(disk) => {
-                let (reading, _) = run_blocking(move || read_disk(&disk, &read_settings, scopes)).await;
+                let read = move || read_disk(&disk, &read_settings, scopes, early_parse);
+                let (reading, _) = run_blocking(read).await;
                 Ok((reading, None))
             }
             SourceFiles::Source(source) => {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use notify::EventKind;
-use notify::event::ModifyKind;
+use notify::event::{ModifyKind, RenameMode};
 use tokio::sync::Notify;
 
 use super::folder;
@@ -295,9 +295,10 @@ fn is_removal(targets: &[WatchedFolder], event: &notify::Event) -> bool {
 }
 
 /// Returns whether an event may mean a change. Reading a file is an event too, and must not wake
-/// the reader.
+/// the reader. A rename comes once for each of its names, and then for both of them again.
 fn is_relevant(targets: &[WatchedFolder], event: &notify::Event) -> bool {
-    if matches!(event.kind, EventKind::Access(_)) {
+    let rename = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
+    if matches!(event.kind, EventKind::Access(_)) || event.kind == rename {
         return false;
     }
     event.need_rescan()
@@ -306,4 +307,36 @@ fn is_relevant(targets: &[WatchedFolder], event: &notify::Event) -> bool {
                 .iter()
                 .any(|target| path.starts_with(&target.path) && target.filter.is_relevant(&target.path, path))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{AccessKind, AccessMode, CreateKind};
+
+    use super::*;
+
+    #[test]
+    fn a_moved_reference_wakes_once_and_its_lock_never() {
+        let folder = WatchedFolder {
+            path: "/refs".into(),
+            depth: WatchDepth::Deep,
+            identity: None,
+            filter: NameFilter::References,
+        };
+        let check = |kind: EventKind, paths: &[&str], expected: bool| {
+            let named = notify::Event {
+                paths: paths.iter().map(PathBuf::from).collect(),
+                ..notify::Event::new(kind)
+            };
+            assert_eq!(is_relevant(std::slice::from_ref(&folder), &named), expected, "{kind:?} {paths:?}");
+        };
+        let (old, new) = ("/refs/heads/main.lock", "/refs/heads/main");
+        let rename = |mode: RenameMode| EventKind::Modify(ModifyKind::Name(mode));
+        check(EventKind::Create(CreateKind::File), &[old], false);
+        check(rename(RenameMode::From), &[old], false);
+        check(rename(RenameMode::To), &[new], true);
+        check(rename(RenameMode::Both), &[old, new], false);
+        check(EventKind::Create(CreateKind::File), &[new], true);
+        check(EventKind::Access(AccessKind::Open(AccessMode::Any)), &[new], false);
+    }
 }

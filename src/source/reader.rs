@@ -15,7 +15,7 @@ use super::bounded::run_bounded;
 use super::changes::{self, RootTreatment};
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::object_stores::{HandlePool, ObjectStores, PooledHandle, ReadingHandles, StorePath};
+use super::object_stores::{HandlePool, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendered_store::StoredRoots;
@@ -63,7 +63,7 @@ pub(super) enum RevisionForm {
 pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,
     /// The handles of one reading; none outside of one.
-    reading: Option<Arc<ReadingHandles>>,
+    reading: Option<Arc<HandlePool>>,
 }
 
 #[derive(Debug)]
@@ -104,7 +104,8 @@ impl RevisionReader {
         Self::with_state(stores, form, shown_location, path, limits, None)
     }
 
-    /// Returns a reader that gives what was rendered in the place of what is rendered.
+    /// Returns a reader that gives what was rendered in the place of what is rendered. Its results
+    /// are in the first of the stores.
     pub(super) fn with_rendering(self, rendering: Option<Rendering>) -> Self {
         let ReaderState { stores, form, shown_location, path, limits, .. } = &*self.shared;
         let (stores, shown_location, path) = (stores.clone(), shown_location.clone(), path.clone());
@@ -138,7 +139,13 @@ impl RevisionReader {
     /// Returns a reader for one reading: all its passes use the handles that the first one opens.
     /// They are closed at its end.
     pub(super) fn with_shared_handles(&self) -> Self {
-        Self { shared: self.shared.clone(), reading: Some(Arc::default()) }
+        self.with_handles(Arc::default())
+    }
+
+    /// Returns a reader for one reading, with the handles of passes before it. The caller closes
+    /// them.
+    pub(super) fn with_handles(&self, handles: Arc<HandlePool>) -> Self {
+        Self { shared: self.shared.clone(), reading: Some(handles) }
     }
 
     /// Returns the same reader outside of any reading.
@@ -147,8 +154,13 @@ impl RevisionReader {
     }
 
     /// Returns the handles of this reading; none outside of one.
-    pub(super) fn reading(&self) -> Option<&ReadingHandles> {
+    pub(super) fn reading(&self) -> Option<&HandlePool> {
         self.reading.as_deref()
+    }
+
+    /// Returns the repositories to ask, in this order.
+    pub(super) fn stores(&self) -> &[StorePath] {
+        &self.shared.stores
     }
 
     /// Returns the renderer, where there is one.
@@ -349,7 +361,7 @@ impl RevisionReader {
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let handles = self.reading().map_or(&self.shared.handles, |reading| &reading.objects);
+        let handles = self.reading().unwrap_or(&self.shared.handles);
         match self.read_pooled(handles, &mut run) {
             Some(done) => done,
             None => self.fresh_pass(run),
@@ -394,6 +406,13 @@ impl RevisionReader {
         self.shared.limits.file
     }
 
+    /// Leaves the handles of this reading to the short looks that follow it.
+    pub(super) fn leave_handles(&self) {
+        if let Some(handles) = self.reading() {
+            self.shared.handles.take_over(handles);
+        }
+    }
+
     /// Closes what reads may have left open for the next ones.
     pub(crate) fn close(&self) {
         self.shared.handles.clear();
@@ -405,7 +424,7 @@ impl RevisionReader {
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let read = self.reading().and_then(|reading| self.read_pooled(&reading.objects, &mut run));
+        let read = self.reading().and_then(|handles| self.read_pooled(handles, &mut run));
         match read {
             Some(done) => done,
             None => self.fresh_pass(run),

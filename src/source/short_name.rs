@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use git2::Oid;
 
 use super::error::SourceError;
+use super::open_store::OpenStore;
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use crate::object::Revision;
@@ -54,7 +55,7 @@ impl ShortName {
     pub(super) fn settle(
         &self,
         full_name: Option<String>,
-        store: &RevisionStore,
+        store: &OpenStore,
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<(), SourceError> {
@@ -70,7 +71,7 @@ impl ShortName {
     pub(super) fn record(
         &self,
         full_name: Option<String>,
-        store: &RevisionStore,
+        store: &OpenStore,
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<(), SourceError> {

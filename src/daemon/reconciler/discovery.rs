@@ -10,6 +10,7 @@ use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
 use super::super::source_task::{ClusterFactReader, SourceTask, SourceTaskRequest};
 use super::loop_channel::CHANNEL_CAPACITY;
+use super::loop_state::PendingSource;
 use super::{Reconciler, RunMode};
 use crate::engine::{Input, SourceId, SourceLifecycle};
 use crate::object::GroupKind;
@@ -39,7 +40,8 @@ impl Reconciler {
             self.watches.kinds.watch_orders(&self.records.namespace);
         }
         self.ask_for_absences();
-        for (source, files, read_settings) in std::mem::take(&mut self.sources.pending) {
+        for pending in std::mem::take(&mut self.sources.pending) {
+            let PendingSource { number: source, files, read_settings, early_parse } = pending;
             match files {
                 SourceFiles::Source(followed) => {
                     let (requests, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
@@ -65,7 +67,12 @@ impl Reconciler {
                 }
                 SourceFiles::Snapshot(disk) => {
                     let scopes = self.watches.kinds.kind_scopes();
-                    self.spawn(super::super::source_task::read_once(disk, read_settings, scopes));
+                    self.spawn(super::super::source_task::read_once(
+                        disk,
+                        read_settings,
+                        scopes,
+                        early_parse,
+                    ));
                 }
             }
             self.read_inventory(source);

@@ -170,7 +170,8 @@ impl Reconciler {
         if self.engine.view().source(source).declared.writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
-        self.executor.contents.clear();
+        // The writes that follow use the handles of the reading.
+        self.executor.contents.forget_parsed();
         self.sources.pins = PinState::Stale;
     }
 

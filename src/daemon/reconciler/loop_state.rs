@@ -15,6 +15,7 @@ use super::super::inventory::{CallState, InventoryStore};
 use super::super::kinds::KindWatches;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::ReadSettings;
+use super::super::parse_ahead::EarlyParse;
 use super::super::parsed_manifests::ParsedManifests;
 use super::super::setup::{SourceFiles, SourceSetup};
 use super::super::source_task::SourceTaskRequest;
@@ -77,6 +78,15 @@ impl ClusterWatches {
     }
 }
 
+/// A source whose task begins once discovery has answered.
+pub(super) struct PendingSource {
+    pub(super) number: SourceId,
+    pub(super) files: SourceFiles,
+    pub(super) read_settings: ReadSettings,
+    /// The files that are parsed meanwhile, where they were read from a folder.
+    pub(super) early_parse: Option<EarlyParse>,
+}
+
 /// The tasks that read sources, and what they were asked for.
 #[derive(Default)]
 pub(super) struct SourceTasks {
@@ -84,7 +94,7 @@ pub(super) struct SourceTasks {
     /// The requests to the task of each source; none where it has not begun, or reads only once.
     pub(super) requests: Vec<Option<mpsc::Sender<SourceTaskRequest>>>,
     /// Sources whose task begins once discovery has answered.
-    pub(super) pending: Vec<(SourceId, SourceFiles, ReadSettings)>,
+    pub(super) pending: Vec<PendingSource>,
     /// Kinds of which sources have objects that were read without a known scope.
     pub(super) unscoped: BTreeSet<(SourceId, GroupKind)>,
     /// Sources that were read, or could not be, at least once.
@@ -127,7 +137,8 @@ impl SourceTasks {
             let read_settings = ReadSettings { parsed: parsed.clone(), ..read_settings };
             tasks.locations.push(source.location);
             tasks.requests.push(None);
-            tasks.pending.push((number, source.files, read_settings));
+            let early_parse = EarlyParse::start(&source.files, &source.decrypter);
+            tasks.pending.push(PendingSource { number, files: source.files, read_settings, early_parse });
         }
         (tasks, content_origins)
     }

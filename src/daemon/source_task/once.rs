@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::super::action_executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::manifest_facts::{FileReading, ReadSettings};
-use super::super::parse_ahead::parse_ahead;
+use super::super::parse_ahead::{EarlyParse, parse_ahead};
 use super::older_revision::ContentSearch;
 use super::revision_step::read_newest;
 use super::{ClusterFactReader, ReadMode, WantedContent, authorship, older_revision, refusal_text};
 use crate::engine::{MAX_SOURCE_FINDINGS, SourceReading};
-use crate::manifest::KindScopes;
+use crate::manifest::{KindScopes, ManifestFile};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::{DiskSnapshot, RevisionReader, SnapshotFile, Source, SourceError};
 
@@ -20,35 +20,44 @@ pub(in crate::daemon) async fn read_once(
     disk: Arc<DiskSnapshot>,
     settings: ReadSettings,
     scopes: KindScopes,
+    early: Option<EarlyParse>,
 ) -> LoopEvent {
     run_blocking(move || {
-        let (reading, unknown) = read_disk(&disk, &settings, scopes);
+        let (reading, unknown) = read_disk(&disk, &settings, scopes, early);
         LoopEvent::SourceRead(settings.source, reading, unknown)
     })
     .await
 }
 
-/// Reads all files that were on disk.
-pub(in crate::daemon) fn read_disk(
-    disk: &DiskSnapshot,
+/// Reads all files that were on disk. They may be parsed already, by the same identities.
+pub(in crate::daemon) fn read_disk<'a>(
+    disk: &'a DiskSnapshot,
     settings: &ReadSettings,
     mut scopes: KindScopes,
+    early: Option<EarlyParse>,
 ) -> (SourceReading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
     let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
     reading.authored = disk.commit.as_ref().map(authorship);
     let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
     let mut remaining_findings = MAX_SOURCE_FINDINGS;
-    let parse = |file: &SnapshotFile| settings.parse(file, disk.read(file.blob).unwrap_or_default());
-    parse_ahead(
-        snapshot.files.len(),
-        |file, parsed| {
-            let mut read = settings.assemble(file, parsed, &mut scopes);
-            read.facts.bound_findings(&mut remaining_findings);
-            files.insert(&file.path, read);
-        },
-        |each| snapshot.files.iter().for_each(|file| each(file, parse(file))),
-    );
+    let bytes_of = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
+    let parse = |file: &SnapshotFile| settings.parse(file, bytes_of(file));
+    let mut take = |file: &'a SnapshotFile, parsed: ManifestFile| {
+        let mut read = settings.assemble(file, parsed, &mut scopes);
+        read.facts.bound_findings(&mut remaining_findings);
+        files.insert(&file.path, read);
+    };
+    if let Some(early) = early {
+        for file in &snapshot.files {
+            let parsed = early.next_file().map(|parsed| settings.keep(file, bytes_of(file), parsed));
+            take(file, parsed.unwrap_or_else(|| parse(file)));
+        }
+    } else {
+        parse_ahead(snapshot.files.len(), take, |each| {
+            snapshot.files.iter().for_each(|file| each(file, parse(file)));
+        });
+    }
     // A definition may be in a later file than its objects.
     for file in &snapshot.files {
         let is_final = |read: &FileReading| read.unknown.iter().all(|kind| scopes.get(kind).is_none());
@@ -84,7 +93,7 @@ pub(in crate::daemon) async fn read_newest_once(
     let read = move |reader: &RevisionReader| {
         read_newest(reader, &of_newest, kinds, None, ReadMode::Changes, &observed.revision)
     };
-    let mut step = source.reader().read_bounded(read).await?;
+    let mut step = source.read_bounded(read).await?;
     step.reading.rendered_kinds = source.rendered_kinds();
     Ok((step.reading, OlderContents { source, settings, scopes }))
 }
@@ -147,7 +156,7 @@ mod tests {
         for kinds in [None, Some(Arc::new(BTreeSet::from([GroupKind::new("", "ConfigMap")])))] {
             let mut disk = crate::source::read_disk(folder.path()).unwrap();
             disk.rendered_kinds.clone_from(&kinds);
-            let (reading, _) = read_disk(&disk, &settings, KindScopes::builtin());
+            let (reading, _) = read_disk(&disk, &settings, KindScopes::builtin(), None);
             assert_eq!(reading.rendered_kinds, kinds);
         }
     }
