@@ -130,7 +130,7 @@ pub(super) fn carry_out(
     let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
     session::start_runtime()?.block_on(async {
         let checked = renderers::check_renderers(&config, &mut report).await;
-        check_sources_in_cluster(config, naming, checked, &mut report).await;
+        Box::pin(check_sources_in_cluster(config, naming, checked, &mut report)).await;
     });
     match args.output {
         CheckOutput::Text => {
