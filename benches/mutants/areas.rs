@@ -13,7 +13,10 @@ pub(crate) struct Area {
 pub(crate) const AREAS: [Area; 7] = [
     Area { name: "deletion: `engine/deletion`", places: &["src/engine/deletion/"] },
     Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
-    Area { name: "rollouts, budget: the rest of `engine/rollout`", places: &["src/engine/rollout/"] },
+    Area {
+        name: "rollouts, budget: the rest of `engine/rollout`",
+        places: &["src/engine/rollout/", "src/engine/facts/overlay.rs"],
+    },
     Area { name: "one object: `engine/decide`", places: &["src/engine/decide/"] },
     Area { name: "orders and holds: `engine/orders`", places: &["src/engine/orders/"] },
     Area {

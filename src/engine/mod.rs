@@ -122,6 +122,8 @@ pub(crate) use facts::manifest_index::{
 };
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
+pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
+pub use facts::overlay::{RolloutOverlay, apply_overlay};
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
@@ -180,8 +182,6 @@ pub(crate) use rollout::ledger::ConfigRestart;
 pub(crate) use rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::ledger_text::{ParseLedgerError, object_word, parse_object_word};
-pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
-pub use rollout::overlay::{RolloutOverlay, apply_overlay};
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,

@@ -25,6 +25,7 @@ pub(super) mod nodes;
 pub(super) mod object_counts;
 pub(super) mod object_facts;
 pub(super) mod observations;
+pub(super) mod overlay;
 pub(super) mod rare_facts;
 pub(super) mod record_size;
 pub(super) mod refused_manifests;
