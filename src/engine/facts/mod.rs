@@ -6,6 +6,8 @@ pub(super) mod allow_enforcement;
 pub(super) mod allow_list;
 pub(super) mod annotation_words;
 pub(super) mod authors;
+pub(super) mod changed_data;
+pub(super) mod config_stamp;
 pub(super) mod desired;
 pub(super) mod effective_content;
 pub(super) mod entry;
