@@ -92,6 +92,10 @@ pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, 
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::changed_data::ChangedData;
+pub use facts::config_hash::ConfigData;
+#[cfg(test)]
+pub(crate) use facts::config_hash::config_hash;
+pub(crate) use facts::config_hash::{HashKey, has_restart_on_change, with_config_hash};
 pub(crate) use facts::config_stamp::ConfigStamp;
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
@@ -158,10 +162,6 @@ pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
-pub use restart::config_hash::ConfigData;
-#[cfg(test)]
-pub(crate) use restart::config_hash::config_hash;
-pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
 pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState};
 pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,

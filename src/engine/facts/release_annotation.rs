@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
 use crate::engine::decide::decision::ApplyRequest;
-use crate::engine::restart::config_hash::HashKey;
+use crate::engine::facts::config_hash::HashKey;
 use crate::engine::{ContentRef, PruneTiming, RolloutOverlay, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::changed_data::ChangedData;
+use crate::engine::facts::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::facts::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_consumers::DataViews;
-use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease};
 use crate::engine::state::Engine;

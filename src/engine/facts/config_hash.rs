@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::restart::key_answers::KeyAnswers;
+use crate::engine::facts::key_answers::KeyAnswers;
 use crate::object::serial::digest_form;
 use crate::object::{ContentHash, ObjectId, annotation_text, canonical_json};
 
