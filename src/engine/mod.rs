@@ -95,7 +95,9 @@ pub(crate) use facts::changed_data::ChangedData;
 pub use facts::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use facts::config_hash::config_hash;
-pub(crate) use facts::config_hash::{HashKey, has_restart_on_change, with_config_hash};
+pub(crate) use facts::config_hash::{
+    CONFIG_KEY_SECRET_NAME, HashKey, has_restart_on_change, with_config_hash,
+};
 pub(crate) use facts::config_stamp::ConfigStamp;
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
@@ -130,6 +132,7 @@ pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
 pub use facts::overlay::{RolloutOverlay, apply_overlay};
+pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
@@ -162,7 +165,6 @@ pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
-pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState};
 pub(crate) use rollout::budget::{
     Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
 };

@@ -86,7 +86,7 @@ impl Engine {
             return None;
         }
         if self.is_reading_release_key() {
-            return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
+            return Some(Reason::Reading(crate::engine::facts::config_hash::key_id()));
         }
         let namespace = self.objects.target_index.wanted_namespace(id.namespace()?)?;
         if self.source_for(id).is_some_and(|source| !self.is_counted_for(source, namespace)) {

@@ -17,9 +17,9 @@ use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::facts::config_hash::HashKey;
+use crate::engine::facts::config_hash::{HashKey, key_id};
 use crate::engine::facts::entry::{SourceId, WaitTopic};
-use crate::engine::restart::config_restart::{ReadState, key_id};
+use crate::engine::facts::read_state::ReadState;
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::units::UnitWorkloads;

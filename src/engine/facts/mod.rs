@@ -31,6 +31,7 @@ pub(super) mod object_facts;
 pub(super) mod observations;
 pub(super) mod overlay;
 pub(super) mod rare_facts;
+pub(super) mod read_state;
 pub(super) mod record_size;
 pub(super) mod refused_manifests;
 pub(super) mod release_annotation;

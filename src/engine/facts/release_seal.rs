@@ -20,12 +20,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, ApplyRequest, Decision, Precondition};
-use crate::engine::facts::config_hash::HashKey;
+use crate::engine::facts::config_hash::{HashKey, key_id};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
+use crate::engine::facts::read_state::ReadState;
 use crate::engine::facts::release_annotation::{
     JobCreator, ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay,
 };
-use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
 use crate::engine::{
     ContentRef, GeneratedMark, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase,
