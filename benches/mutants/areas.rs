@@ -11,7 +11,10 @@ pub(crate) struct Area {
 
 /// All rows. A file belongs to the first one that names it.
 pub(crate) const AREAS: [Area; 7] = [
-    Area { name: "deletion: `engine/deletion`", places: &["src/engine/deletion/"] },
+    Area {
+        name: "deletion: `engine/deletion`",
+        places: &["src/engine/deletion/", "src/engine/facts/prune_timing.rs"],
+    },
     Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
     Area {
         name: "rollouts, budget: the rest of `engine/rollout`",

@@ -81,7 +81,7 @@ pub(crate) use deletion::prune_cause::{
 };
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, lossy_kind};
+pub(crate) use deletion::prune_guard::{PruneDecision, lossy_kind};
 pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
@@ -132,6 +132,7 @@ pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
 pub use facts::overlay::{RolloutOverlay, apply_overlay};
+pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::refused_manifests::RefusedManifest;

@@ -11,9 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::deletion::prune_guard::{PruneDecision, PruneTiming};
+use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{AcceptedContent, SourceId};
 use crate::engine::facts::lookup_counts;
+use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, SourceLifecycle, Uid};
 use crate::object::{ContentHash, ObjectId};

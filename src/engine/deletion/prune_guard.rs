@@ -10,11 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::engine::deletion::prune_cause::{
     BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PruneCause,
 };
+use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
@@ -48,41 +47,6 @@ impl PruneCandidate {
     /// Returns whether it is not deleted, whatever else becomes of it.
     fn is_kept(&self) -> bool {
         self.prune_timing == PruneTiming::Never || self.is_unproven || self.not_allowed.is_some()
-    }
-}
-
-/// The time at which an object is pruned that is no longer wanted, by its annotations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PruneTiming {
-    /// It may be pruned, when the other changes of its unit are healthy.
-    #[default]
-    AfterUnit,
-    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a
-    /// host name or a port.
-    BeforeUnit,
-    /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
-    OnConfirmation,
-    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other
-    /// tools.
-    Never,
-}
-
-impl PruneTiming {
-    /// Returns whether an object is deleted only by a person, or by nobody.
-    pub(crate) fn is_kept(self) -> bool {
-        matches!(self, Self::OnConfirmation | Self::Never)
-    }
-
-    /// Returns the one of two under which less is deleted.
-    #[must_use]
-    pub fn strictest(self, other: Self) -> Self {
-        let rank = |keep: Self| match keep {
-            Self::AfterUnit => 0,
-            Self::BeforeUnit => 1,
-            Self::OnConfirmation => 2,
-            Self::Never => 3,
-        };
-        if rank(other) > rank(self) { other } else { self }
     }
 }
 
