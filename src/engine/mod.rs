@@ -49,7 +49,6 @@ pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, 
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
-pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
     RejectedContent, RejectionOutcome, RetryCause, WithheldWrite,
@@ -91,6 +90,7 @@ pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, Roll
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
 pub(crate) use facts::changed_data::ChangedData;
 pub use facts::config_hash::ConfigData;
 #[cfg(test)]

@@ -14,7 +14,6 @@ pub(super) mod dependencies;
 pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
-pub(super) mod reason_code;
 pub(super) mod reason_payload;
 pub(super) mod refusal_cause;
 pub(super) mod repair;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::RecreationBlocker;
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 
 /// The cause for which a content is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 use crate::engine::{AllowViolation, IncompleteCause};
 use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};

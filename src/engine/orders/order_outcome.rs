@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::object::{ObjectId, Revision};
 

@@ -1,0 +1,5 @@
+//! The causes that facts and reasons name, each with its code. `render` has the sentence of each.
+//!
+//! **Invariant:** decides nothing.
+
+pub(in crate::engine) mod reason_code;
