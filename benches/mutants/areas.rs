@@ -13,7 +13,11 @@ pub(crate) struct Area {
 pub(crate) const AREAS: [Area; 7] = [
     Area {
         name: "deletion: `engine/deletion`",
-        places: &["src/engine/deletion/", "src/engine/facts/prune_timing.rs"],
+        places: &[
+            "src/engine/deletion/",
+            "src/engine/facts/causes/lossy_kind.rs",
+            "src/engine/facts/prune_timing.rs",
+        ],
     },
     Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
     Area {

@@ -42,10 +42,11 @@ pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependenc
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub use decide::decision::Precondition;
-pub(crate) use decide::decision::ReplicaOwner;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
-pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
+pub(crate) use decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, ReplicaOwner,
+};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
@@ -75,12 +76,12 @@ pub(crate) use deletion::peer_sources::{
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::pending_prune::PendingPrune;
 pub(crate) use deletion::prune_cause::{
-    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PeerInterest, PossibleMove, PruneCause,
-    RootRelation, WithheldCause,
+    BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest, PossibleMove, PruneCause, RootRelation,
+    WithheldCause,
 };
+pub(crate) use deletion::prune_guard::PruneDecision;
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::prune_guard::{PruneDecision, lossy_kind};
 pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
@@ -90,6 +91,7 @@ pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, Roll
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::causes::lossy_kind::{LossyKind, lossy_kind};
 pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
 pub(crate) use facts::changed_data::ChangedData;
 pub use facts::config_hash::ConfigData;

@@ -207,20 +207,3 @@ pub(crate) enum PeerInterest {
     /// It was asked to observe, and has not answered.
     Unanswered,
 }
-
-/// A kind of objects whose deletion loses data, or takes others along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LossyKind {
-    /// Anything in `kube-system`.
-    SystemObject,
-    /// A `Namespace`.
-    Namespace,
-    /// A `CustomResourceDefinition`.
-    Definition,
-    /// A `PersistentVolumeClaim`.
-    VolumeClaim,
-    /// A `PersistentVolume`.
-    Volume,
-    /// A `StatefulSet`.
-    StatefulSet,
-}

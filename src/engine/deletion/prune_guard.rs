@@ -10,9 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::deletion::prune_cause::{
-    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PruneCause,
-};
+use crate::engine::deletion::prune_cause::{BlockingRoot, ChangeMilestone, DisallowedObject, PruneCause};
+use crate::engine::facts::causes::lossy_kind::lossy_kind;
 use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
@@ -223,19 +222,4 @@ fn unconfirmed_reasons(
         }
     }
     found
-}
-
-/// Returns the kind of an object whose deletion loses data or takes others along; none for others.
-pub(crate) fn lossy_kind(id: &ObjectId) -> Option<LossyKind> {
-    if id.namespace() == Some("kube-system") {
-        return Some(LossyKind::SystemObject);
-    }
-    match (id.group(), id.kind()) {
-        ("", "Namespace") => Some(LossyKind::Namespace),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(LossyKind::Definition),
-        ("", "PersistentVolumeClaim") => Some(LossyKind::VolumeClaim),
-        ("", "PersistentVolume") => Some(LossyKind::Volume),
-        ("apps", "StatefulSet") => Some(LossyKind::StatefulSet),
-        _ => None,
-    }
 }

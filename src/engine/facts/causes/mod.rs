@@ -2,4 +2,5 @@
 //!
 //! **Invariant:** decides nothing.
 
+pub(in crate::engine) mod lossy_kind;
 pub(in crate::engine) mod reason_code;
