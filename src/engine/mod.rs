@@ -54,7 +54,6 @@ pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
     RejectedContent, RejectionOutcome, RetryCause, WithheldWrite,
 };
-pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
@@ -82,7 +81,6 @@ pub(crate) use deletion::prune_cause::{
 pub(crate) use deletion::prune_guard::PruneDecision;
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
@@ -93,6 +91,7 @@ pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::causes::lossy_kind::{LossyKind, lossy_kind};
 pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
+pub(crate) use facts::causes::refusal_cause::{RecreationBlocker, RefusalCause};
 pub(crate) use facts::changed_data::ChangedData;
 pub use facts::config_hash::ConfigData;
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
 pub(super) mod reason_payload;
-pub(super) mod refusal_cause;
 pub(super) mod repair;
 pub(super) mod standing_blockers;
 pub(super) mod waits;

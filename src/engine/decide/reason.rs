@@ -7,8 +7,8 @@ use crate::engine::decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
     RejectedContent, RetryCause,
 };
-use crate::engine::decide::refusal_cause::RefusalCause;
 use crate::engine::facts::causes::reason_code::{CauseCode, ReasonCode};
+use crate::engine::facts::causes::refusal_cause::RefusalCause;
 use crate::engine::{
     BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusOutcome, WatchFault,
 };

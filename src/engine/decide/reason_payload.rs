@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::decide::refusal_cause::RefusalCause;
 use crate::engine::facts::causes::reason_code::CauseCode;
+use crate::engine::facts::causes::refusal_cause::RefusalCause;
 use crate::engine::{BlockingRoot, IncompleteCause, ManifestFault};
 use crate::health::Health;
 use crate::object::ObjectId;

@@ -3,27 +3,13 @@
 //! The manifest asks for it, so nobody is asked. Another annotation that keeps the object, and data
 //! that go with it, forbid it: then the refusal of the API server stays.
 
-use crate::engine::facts::causes::lossy_kind::{LossyKind, recreation_loss};
+use crate::engine::facts::causes::lossy_kind::recreation_loss;
+use crate::engine::facts::causes::refusal_cause::RecreationBlocker;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::Engine;
 use crate::engine::{PruneTiming, VolumeClaimRetention};
 use crate::object::ObjectId;
-
-/// The cause for which an object is not deleted and created again, though its manifest asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RecreationBlocker {
-    /// Its release annotation has no valid seal.
-    Unproven,
-    /// An annotation keeps it from being deleted.
-    Annotated,
-    /// An annotation asks for a confirmation of its deletion.
-    ConfirmationRequested,
-    /// Its claims would be deleted with it.
-    ClaimsDeleted,
-    /// Data would be lost with an object of this kind.
-    DataLoss(LossyKind),
-}
 
 impl Engine {
     /// Returns why an object whose content is refused for an immutable field is not recreated.

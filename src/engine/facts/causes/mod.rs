@@ -4,3 +4,4 @@
 
 pub(in crate::engine) mod lossy_kind;
 pub(in crate::engine) mod reason_code;
+pub(in crate::engine) mod refusal_cause;
