@@ -74,10 +74,6 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::pending_prune::PendingPrune;
-pub(crate) use deletion::prune_cause::{
-    BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest, PossibleMove, PruneCause, RootRelation,
-    WithheldCause,
-};
 pub(crate) use deletion::prune_guard::PruneDecision;
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
@@ -90,6 +86,10 @@ pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, 
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::causes::lossy_kind::{LossyKind, lossy_kind};
+pub(crate) use facts::causes::prune_cause::{
+    BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest, PossibleMove, PruneCause, RootRelation,
+    WithheldCause,
+};
 pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
 pub(crate) use facts::causes::refusal_cause::{RecreationBlocker, RefusalCause};
 pub(crate) use facts::changed_data::ChangedData;

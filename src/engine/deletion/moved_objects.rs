@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_cause::{PossibleMove, PruneCause};
 use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::causes::prune_cause::{PossibleMove, PruneCause};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::object::{ObjectId, Revision};

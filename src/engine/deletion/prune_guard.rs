@@ -10,8 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::deletion::prune_cause::{BlockingRoot, ChangeMilestone, DisallowedObject, PruneCause};
 use crate::engine::facts::causes::lossy_kind::lossy_kind;
+use crate::engine::facts::causes::prune_cause::{
+    BlockingRoot, ChangeMilestone, DisallowedObject, PruneCause,
+};
 use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};

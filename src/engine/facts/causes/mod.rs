@@ -3,5 +3,6 @@
 //! **Invariant:** decides nothing.
 
 pub(in crate::engine) mod lossy_kind;
+pub(in crate::engine) mod prune_cause;
 pub(in crate::engine) mod reason_code;
 pub(in crate::engine) mod refusal_cause;
