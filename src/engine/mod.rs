@@ -74,7 +74,6 @@ pub(crate) use deletion::peer_sources::{
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::pending_prune::PendingPrune;
-pub(crate) use deletion::prune_guard::PruneDecision;
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
@@ -133,6 +132,7 @@ pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
 pub use facts::overlay::{RolloutOverlay, apply_overlay};
+pub(crate) use facts::prune_decisions::PruneDecision;
 pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;

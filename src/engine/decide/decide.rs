@@ -35,10 +35,10 @@ use crate::engine::decide::decision::{
 use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
 use crate::engine::deletion::handover;
-use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{

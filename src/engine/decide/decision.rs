@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::{
     AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, IncompleteSource, InventoryHolder, LiveObject,
     OptOutPolicy, Reason, RecreationBlocker, ReleaseSeal, ResourceVersion, RolloutOverlay,

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::causes::prune_cause::{PossibleMove, PruneCause};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::state::Engine;
 use crate::object::{ObjectId, Revision};
 

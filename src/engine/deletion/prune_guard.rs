@@ -14,6 +14,7 @@ use crate::engine::facts::causes::lossy_kind::lossy_kind;
 use crate::engine::facts::causes::prune_cause::{
     BlockingRoot, ChangeMilestone, DisallowedObject, PruneCause,
 };
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
@@ -70,21 +71,6 @@ pub(crate) struct PruneGuard<'a> {
     /// The number of objects of each kind in the inventory now, with the pending ones and without
     /// those that have no seal.
     pub inventory: &'a BTreeMap<GroupKind, u32>,
-}
-
-/// The decision about one pending object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PruneDecision {
-    /// It may be deleted now.
-    Delete,
-    /// It stays until something passes by itself.
-    Defer(PruneCause),
-    /// It stays until a person confirms.
-    Confirm(PruneCause),
-    /// It stays.
-    Keep(PruneCause),
-    /// It stays, and is not repaired either.
-    Ignore(PruneCause),
 }
 
 /// Judges the whole pending set of one source.

@@ -31,6 +31,7 @@ pub(super) mod object_counts;
 pub(super) mod object_facts;
 pub(super) mod observations;
 pub(super) mod overlay;
+pub(super) mod prune_decisions;
 pub(super) mod prune_timing;
 pub(super) mod rare_facts;
 pub(super) mod read_state;
