@@ -60,7 +60,6 @@ pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };
-pub(crate) use deletion::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use deletion::kept_text::{kept_text, parse_kept_objects};
 pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
 #[cfg(test)]
@@ -136,6 +135,7 @@ pub(crate) use facts::prune_decisions::PruneDecision;
 pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
+pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, SourceWrites};

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{Action, Decision, DeletionReason, Observation};
-use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
@@ -19,6 +18,7 @@ use crate::engine::deletion::peer_sources::{
 };
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::records::kept_objects::KeptObjects;
 use crate::engine::state::Engine;
 use crate::engine::{
     ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::facts::causes::prune_cause::PeerInterest;
+use crate::engine::facts::records::kept_objects::KeptObjects;
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 

@@ -36,6 +36,7 @@ pub(super) mod prune_timing;
 pub(super) mod rare_facts;
 pub(super) mod read_state;
 pub(super) mod record_size;
+pub(super) mod records;
 pub(super) mod refused_manifests;
 pub(super) mod release_annotation;
 pub(super) mod release_seal;

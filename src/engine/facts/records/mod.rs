@@ -1,0 +1,5 @@
+//! The values of rhumb's records: what inventories, the rollout ledger and annotations of people say.
+//!
+//! **Invariant:** decides nothing, and does no I/O.
+
+pub(in crate::engine) mod kept_objects;
