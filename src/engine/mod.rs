@@ -61,14 +61,13 @@ pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };
 pub(crate) use deletion::kept_text::{kept_text, parse_kept_objects};
-pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
+pub(crate) use deletion::moved_objects::DroppedObject;
 #[cfg(test)]
 pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
-    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceService, SourceStatement,
-    UnknownStatement,
+    PeerSource, SourceProgress, SourceService, SourceStatement, UnknownStatement,
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
@@ -127,6 +126,7 @@ pub(crate) use facts::manifest_fault::{ManifestFault, ManifestOrigins};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
+pub(crate) use facts::moved_objects::MovedObjects;
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
@@ -138,7 +138,9 @@ pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
-pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, SourceWrites};
+pub(crate) use facts::source_declaration::{
+    AcceptanceRecord, PRUNE_DELAY, RepositoryIdentity, SourceDeclaration, SourceWrites,
+};
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };

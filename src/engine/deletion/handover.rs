@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::decision::{Action, Decision, DeletionReason, Observation};
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
-    DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
-    SourceStatement, object_hash,
+    DeletionConsent, PeerSource, SourceCompleteness, SourceProgress, SourceService, SourceStatement,
+    object_hash,
 };
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::records::kept_objects::KeptObjects;
+use crate::engine::facts::source_declaration::RepositoryIdentity;
 use crate::engine::state::Engine;
 use crate::engine::{
     ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,

@@ -25,6 +25,7 @@ pub(super) mod live_object;
 pub(super) mod lookup_counts;
 pub(super) mod manifest_fault;
 pub(super) mod manifest_index;
+pub(super) mod moved_objects;
 pub(super) mod needed_contents;
 pub(super) mod nodes;
 pub(super) mod object_counts;
