@@ -136,6 +136,7 @@ pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
+pub(crate) use facts::records::object_word::{object_word, parse_object_word};
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_declaration::{
@@ -187,7 +188,7 @@ pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 pub(crate) use rollout::ledger::ConfigRestart;
 pub(crate) use rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
-pub(crate) use rollout::ledger_text::{ParseLedgerError, object_word, parse_object_word};
+pub(crate) use rollout::ledger_text::ParseLedgerError;
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Uid;
-use crate::engine::rollout::ledger_text::{object_word, parse_object_word};
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId, truncate};
 
 /// The maximum number of pending orders of a source: each is remembered in the inventory, in at

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
 use crate::engine::rollout::ledger::RolloutLedger;
-use crate::engine::rollout::ledger_text::{object_word, parse_object_word, read_name};
+use crate::engine::rollout::ledger_text::read_name;
 use crate::object::ObjectId;
 
 /// The largest difference of two hosts' clocks that widens nothing. Kerberos bears as much.

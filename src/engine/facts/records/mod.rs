@@ -3,3 +3,4 @@
 //! **Invariant:** decides nothing, and does no I/O.
 
 pub(in crate::engine) mod kept_objects;
+pub(in crate::engine) mod object_word;
