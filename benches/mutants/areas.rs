@@ -25,7 +25,10 @@ pub(crate) const AREAS: [Area; 7] = [
         places: &["src/engine/rollout/", "src/engine/facts/overlay.rs"],
     },
     Area { name: "one object: `engine/decide`", places: &["src/engine/decide/"] },
-    Area { name: "orders and holds: `engine/orders`", places: &["src/engine/orders/"] },
+    Area {
+        name: "orders and holds: `engine/orders`",
+        places: &["src/engine/orders/", "src/engine/facts/records/intents.rs"],
+    },
     Area {
         name: "facts, shares by Lease: two files of `engine`",
         places: &["src/engine/lease_shares.rs", "src/engine/state.rs"],

@@ -135,6 +135,7 @@ pub(crate) use facts::prune_decisions::PruneDecision;
 pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::record_size::MAX_RECORD_BYTES;
+pub(crate) use facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::records::object_word::{object_word, parse_object_word};
 pub(crate) use facts::refused_manifests::RefusedManifest;
@@ -158,7 +159,6 @@ pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
 pub(crate) use orders::intent_outcome::IntentOutcome;
-pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
     parse_orders,

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::orders::intents::Acknowledgement;
+use crate::engine::facts::records::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
 use crate::engine::orders::order_outcome::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit};
 use crate::engine::orders::undo::UndoRequest;
