@@ -22,7 +22,12 @@ pub(crate) const AREAS: [Area; 7] = [
     Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
     Area {
         name: "rollouts, budget: the rest of `engine/rollout`",
-        places: &["src/engine/rollout/", "src/engine/facts/overlay.rs"],
+        places: &[
+            "src/engine/rollout/",
+            "src/engine/facts/overlay.rs",
+            "src/engine/facts/step_annotations.rs",
+            "src/engine/facts/steps.rs",
+        ],
     },
     Area { name: "one object: `engine/decide`", places: &["src/engine/decide/"] },
     Area {

@@ -147,6 +147,10 @@ pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
 pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceReading, SourceState};
+pub use facts::steps::Steps;
+#[cfg(test)]
+pub(crate) use facts::steps::check_steps;
+pub(crate) use facts::steps::{PromotionMode, StepSize};
 pub(crate) use facts::tool_vocabulary::{
     ARGO_HOOK, ARGO_HOOK_DELETE_POLICY, ARGO_HOOK_SKIP, AnnotationEffect, MetadataMap, TOOL_WORDS,
     ToolRequests,
@@ -221,12 +225,8 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 #[cfg(test)]
 pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
-#[cfg(test)]
-pub(crate) use rollout::steps::check_steps;
-pub(crate) use rollout::steps::{
-    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusOutcome, SurplusPods,
-};
-pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
+pub(crate) use rollout::steps::{CurrentStep, StepRequirement, StepWait, SurplusOutcome, SurplusPods};
+pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
 pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};

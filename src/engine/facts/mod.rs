@@ -46,6 +46,8 @@ pub(super) mod source_id;
 pub(super) mod source_policy;
 pub(super) mod source_set;
 pub(super) mod sources;
+pub(super) mod step_annotations;
+pub(super) mod steps;
 pub(super) mod tool_variables;
 pub(super) mod tool_vocabulary;
 pub(super) mod update_strategy;

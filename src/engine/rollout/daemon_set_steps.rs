@@ -15,15 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::decide::decision::ApplyRequest;
 use crate::engine::facts::nodes::NodeChange;
+use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot};
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
-use crate::engine::rollout::steps::{
-    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps,
-};
+use crate::engine::rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
 use crate::engine::{

@@ -52,7 +52,6 @@ pub(super) mod rollouts;
 pub(super) mod scale_balance;
 pub(super) mod slot_requests;
 pub(super) mod start_rate;
-pub(super) mod step_annotations;
 pub(super) mod step_overlay;
 pub(super) mod step_tracking;
 pub(super) mod steps;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::is_serving;
+use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::steps::{
-    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, StepRequirement, Steps, next,
+    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, StepRequirement, next,
 };
 use crate::engine::state::Engine;
 use crate::engine::{
