@@ -130,7 +130,7 @@ pub(crate) use facts::moved_objects::MovedObjects;
 pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
-pub use facts::overlay::{RolloutOverlay, apply_overlay};
+pub use facts::overlay::{RolloutOverlay, RolloutOverlayState, apply_overlay};
 pub(crate) use facts::prune_decisions::PruneDecision;
 pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
@@ -226,7 +226,7 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
 pub(crate) use rollout::steps::{CurrentStep, StepRequirement, StepWait, SurplusOutcome, SurplusPods};
-pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, next};
+pub use rollout::steps::{PromotionRequest, StepDecision, StepProgress, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
 pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};

@@ -38,8 +38,8 @@ use crate::engine::deletion::handover;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
+use crate::engine::facts::overlay::is_tightening;
 use crate::engine::facts::prune_decisions::PruneDecision;
-use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ManifestFault, ObjectOwner,

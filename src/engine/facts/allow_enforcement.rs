@@ -5,7 +5,7 @@
 
 use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::step_overlay::live_overlay;
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::state::Engine;
 use crate::engine::{AllowViolation, DisallowedObject, PruneCause, Reason, RolloutOverlay};
 use crate::manifest::KindScopes;

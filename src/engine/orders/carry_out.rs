@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::facts::records::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
 use crate::engine::orders::order_outcome::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit};
@@ -15,7 +16,6 @@ use crate::engine::orders::undo::UndoRequest;
 use crate::engine::rollout::ledger::ReleaseUnit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
-use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};

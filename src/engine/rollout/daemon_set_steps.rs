@@ -14,15 +14,17 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::decide::decision::ApplyRequest;
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::facts::nodes::NodeChange;
+use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot};
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
-use crate::engine::rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress};
+use crate::engine::rollout::step_overlay::{StepState, max_loss_under};
+use crate::engine::rollout::steps::{PromotionRequest, StepDecision, StepProgress};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
 use crate::engine::{

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::rollout::budget::{Budget, BudgetSlot};
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict, UnjudgedFailure};
@@ -28,7 +29,7 @@ use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollback::RollbackState;
 use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
-use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::rollout::step_tracking::StepTracking;
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;

@@ -5,48 +5,12 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
-use crate::object::annotations;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::engine::RolloutOverlay;
+use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::facts::steps::{PromotionMode, Steps};
-use crate::object::{annotation_text, value_at};
-
-/// The state of the overlay for the template that is to be rolled out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RolloutOverlayState {
-    /// Another template: its rollout has not begun.
-    Other,
-    /// This template, and nothing holds it.
-    Plain,
-    /// This template under an overlay.
-    Overlaid(RolloutOverlay),
-    /// This template under an overlay that cannot be read.
-    Unreadable,
-}
-
-impl RolloutOverlayState {
-    /// Reads the annotations of a live object that has the template.
-    pub fn of(object: &Value) -> Self {
-        let is_there = value_at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
-        Self::read(is_there.then(|| annotation_text(object, annotations::OVERLAY)))
-    }
-
-    /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
-    pub fn read(annotation: Option<&str>) -> Self {
-        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Overlaid))
-    }
-}
-
-impl From<Option<RolloutOverlay>> for RolloutOverlayState {
-    fn from(overlay: Option<RolloutOverlay>) -> Self {
-        overlay.map_or(Self::Plain, Self::Overlaid)
-    }
-}
 
 /// The promotion that a person ordered for this template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
