@@ -56,6 +56,7 @@ pub(crate) use decide::reason_payload::{
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
+pub(crate) use decide::step_wait::{StepRequirement, StepWait, SurplusOutcome, SurplusPods};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
@@ -225,7 +226,7 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 #[cfg(test)]
 pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
-pub(crate) use rollout::steps::{CurrentStep, StepRequirement, StepWait, SurplusOutcome, SurplusPods};
+pub(crate) use rollout::steps::CurrentStep;
 pub use rollout::steps::{PromotionRequest, StepDecision, StepProgress, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;

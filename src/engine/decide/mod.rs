@@ -17,4 +17,5 @@ pub(super) mod reason;
 pub(super) mod reason_payload;
 pub(super) mod repair;
 pub(super) mod standing_blockers;
+pub(super) mod step_wait;
 pub(super) mod waits;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::is_serving;
+use crate::engine::decide::step_wait::StepRequirement;
 use crate::engine::facts::live_object::live_overlay;
 use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
-use crate::engine::rollout::steps::{PromotionRequest, StepDecision, StepProgress, StepRequirement, next};
+use crate::engine::rollout::steps::{PromotionRequest, StepDecision, StepProgress, next};
 use crate::engine::state::Engine;
 use crate::engine::{
     DesiredObject, LiveObject, ReplicaOwner, RolloutOverlay, UpdateStrategy, WorkloadPhase, is_workload,

@@ -5,10 +5,10 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::RolloutOverlay;
+use crate::engine::decide::step_wait::{StepRequirement, StepWait, SurplusOutcome, SurplusPods};
 use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::facts::steps::{PromotionMode, Steps};
 
@@ -56,19 +56,6 @@ pub enum StepDecision {
     Finish,
 }
 
-/// The reason for which a workload stays in its step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepWait {
-    /// The step, from 1; beyond the last, the rest of a DaemonSet.
-    pub step: u32,
-    /// The number of steps.
-    pub of: u32,
-    /// The missing requirement.
-    pub lacks: StepRequirement,
-    /// Pods beyond those of the step that have the new template.
-    pub surplus: SurplusPods,
-}
-
 /// A step that holds a workload now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentStep {
@@ -76,27 +63,6 @@ pub(crate) enum CurrentStep {
     Stays(StepWait, Option<SurplusOutcome>),
     /// The next step waits for the rollout budget.
     AwaitsBudget,
-}
-
-/// The fate of pods beyond those of a step that a scale gave to a held template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SurplusOutcome {
-    /// They are removed as old pods become available.
-    Removed,
-    /// They cannot be removed, for this reason.
-    Kept(Arc<str>),
-}
-
-/// Pods that came by a scale to a template that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SurplusPods {
-    /// None did.
-    None,
-    /// The number of pods by the shares in which the controller of a Deployment adds them.
-    Shared(u32),
-    /// The number of highest pods that a StatefulSet creates with the new template. One of them
-    /// that is deleted gets the old one.
-    Made(u32),
 }
 
 impl SurplusPods {
@@ -110,22 +76,6 @@ impl SurplusPods {
         };
         if more == 0 { Self::None } else { surplus(more) }
     }
-}
-
-/// A requirement for leaving a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepRequirement {
-    /// Pods of the new template that are Ready.
-    Pods {
-        /// The number of Ready pods.
-        ready: u32,
-        /// The number of Ready pods that the step needs.
-        target: u32,
-    },
-    /// Time.
-    Soak(Duration),
-    /// A person's word.
-    Promotion,
 }
 
 /// Decides what to do with a workload whose new template goes in steps.
