@@ -24,6 +24,7 @@ pub(crate) const AREAS: [Area; 7] = [
         name: "rollouts, budget: the rest of `engine/rollout`",
         places: &[
             "src/engine/rollout/",
+            "src/engine/facts/budget.rs",
             "src/engine/facts/overlay.rs",
             "src/engine/facts/step_annotations.rs",
             "src/engine/facts/steps.rs",

@@ -83,6 +83,7 @@ pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, Roll
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::budget::{Budget, BudgetNarrowing, OnFailure, PodAmount};
 pub(crate) use facts::causes::lossy_kind::{LossyKind, lossy_kind};
 pub(crate) use facts::causes::prune_cause::{
     BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest, PossibleMove, PruneCause, RootRelation,
@@ -175,11 +176,9 @@ pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
-pub(crate) use rollout::budget::{
-    Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
-};
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
+pub(crate) use rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
 pub(crate) use rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;

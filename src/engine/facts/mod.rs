@@ -6,6 +6,7 @@ pub(super) mod allow_enforcement;
 pub(super) mod allow_list;
 pub(super) mod annotation_words;
 pub(super) mod authors;
+pub(super) mod budget;
 pub(super) mod causes;
 pub(super) mod changed_data;
 pub(super) mod config_hash;

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
+use crate::engine::facts::budget::BudgetNarrowing;
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest,
-    grant_slots,
+    BudgetBound, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest, grant_slots,
 };
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::recreation::RolloutMethod;

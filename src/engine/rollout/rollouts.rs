@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
+use crate::engine::facts::budget::Budget;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::live_object::live_overlay;
-use crate::engine::rollout::budget::{Budget, BudgetSlot};
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict, UnjudgedFailure};
 use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};

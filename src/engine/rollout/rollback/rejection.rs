@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::budget::OnFailure;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
-use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{RejectionCause, RollbackObstacle};
 use crate::engine::state::Engine;
