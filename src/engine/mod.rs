@@ -39,6 +39,8 @@ mod view;
 
 pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
+pub(crate) use decide::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+pub(crate) use decide::budget_shortage::{BudgetScope, BudgetShortage};
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub use decide::decision::Precondition;
@@ -178,8 +180,7 @@ pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit
 pub(crate) use replay::{Replay, ReplayedCall};
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
-pub(crate) use rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
-pub(crate) use rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+pub(crate) use rollout::budget::{BudgetSlot, WorkloadLoad};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

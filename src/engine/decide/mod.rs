@@ -5,6 +5,8 @@
 
 pub(super) mod absent_dependencies;
 pub(super) mod blockers;
+pub(super) mod budget_holding;
+pub(super) mod budget_shortage;
 pub(super) mod competing_accounts;
 pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]

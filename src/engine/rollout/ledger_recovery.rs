@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::engine::rollout::budget::BudgetShortage;
+use crate::engine::decide::budget_shortage::BudgetShortage;
 use crate::engine::rollout::budget_tally::BudgetTally;
 use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
 use crate::engine::rollout::start_rate::StartHistory;

@@ -25,7 +25,6 @@
 
 pub(super) mod budget;
 pub(super) mod budget_claims;
-pub(super) mod budget_holding;
 pub(super) mod budget_loads;
 pub(super) mod budget_tally;
 pub(super) mod counted_pods;
