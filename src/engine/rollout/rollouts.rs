@@ -127,6 +127,21 @@ impl Rollout {
         self.min_resource_version.is_some_and(|written| version >= written)
     }
 
+    /// Returns whether it failed, and keeps its place of the budget.
+    pub(in crate::engine) fn has_failed_in_slot(&self) -> bool {
+        self.failed.is_some() && self.slot == BudgetSlot::Taken
+    }
+
+    /// Returns whether it has a claim, and takes a place of the budget.
+    pub(in crate::engine) fn has_claimed_slot(&self) -> bool {
+        self.claim.is_some() && self.slot == BudgetSlot::Taken
+    }
+
+    /// Returns whether a Service waits to be switched to the workload, which is healthy.
+    pub(in crate::engine) fn is_awaiting_switch(&self) -> bool {
+        self.switch == ServiceSwitch::Waiting
+    }
+
     /// Returns its pods, unless they were reported before its write.
     pub(in crate::engine) fn own_pods(&self) -> Option<&WorkloadPods> {
         self.pods.as_deref().filter(|pods| self.is_shown_at(pods.rv))
