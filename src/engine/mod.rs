@@ -47,7 +47,7 @@ pub use decide::decision::Precondition;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, ReplicaOwner,
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, InventoryHolder, ReplicaOwner,
 };
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::PriorSource;
@@ -59,7 +59,7 @@ pub(crate) use decide::reason_payload::{
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
 pub(crate) use decide::step_wait::{StepRequirement, StepWait, SurplusOutcome, SurplusPods};
-pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+pub(crate) use deletion::handover::WithheldDeletion;
 pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };

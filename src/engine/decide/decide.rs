@@ -30,11 +30,10 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
-    Observation, Precondition, ReplicaOwner, RestartRisk,
+    Observation, Precondition, ReplicaOwner, RestartRisk, labelled_inventory_id,
 };
 use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
-use crate::engine::deletion::handover;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
@@ -153,7 +152,7 @@ impl Engine {
         else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::labelled_inventory_id(&self.current_observation(id, entry, now));
+        let set = labelled_inventory_id(&self.current_observation(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
