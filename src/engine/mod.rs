@@ -107,6 +107,7 @@ pub(crate) use facts::desired::{
 };
 #[cfg(test)]
 pub(crate) use facts::desired::{ConfigRole, ObjectPolicies};
+pub(crate) use facts::dry_run_impact::DryRunImpact;
 pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
 pub(crate) use facts::entry::{
     AcceptedContent, DirectView, FieldOwnership, ObjectEntry, RefusalRule, RepairImpact, SourceId,
@@ -184,7 +185,6 @@ pub(crate) use rollout::budget::{BudgetSlot, WorkloadLoad};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
-pub(crate) use rollout::dry_run_impact::DryRunImpact;
 pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
 pub(crate) use rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 #[cfg(test)]

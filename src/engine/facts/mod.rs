@@ -12,6 +12,7 @@ pub(super) mod changed_data;
 pub(super) mod config_hash;
 pub(super) mod config_stamp;
 pub(super) mod desired;
+pub(super) mod dry_run_impact;
 pub(super) mod effective_content;
 pub(super) mod entry;
 pub(super) mod finished_jobs_text;

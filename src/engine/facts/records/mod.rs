@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** decides nothing, and does no I/O.
 
+pub(in crate::engine) mod clock_skew;
 pub(in crate::engine) mod intents;
 pub(in crate::engine) mod kept_objects;
 pub(in crate::engine) mod object_word;
