@@ -26,6 +26,7 @@ pub(crate) const AREAS: [Area; 7] = [
             "src/engine/rollout/",
             "src/engine/facts/budget.rs",
             "src/engine/facts/overlay.rs",
+            "src/engine/facts/records/release_unit.rs",
             "src/engine/facts/step_annotations.rs",
             "src/engine/facts/steps.rs",
         ],

@@ -143,6 +143,9 @@ pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::records::object_word::{object_word, parse_object_word};
+#[cfg(test)]
+pub(crate) use facts::records::release_unit::ConfigRestart;
+pub(crate) use facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_declaration::{
@@ -189,9 +192,7 @@ pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
 pub(crate) use rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
-#[cfg(test)]
-pub(crate) use rollout::ledger::ConfigRestart;
-pub(crate) use rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
+pub(crate) use rollout::ledger::{RolloutClaim, RolloutLedger};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::ledger_text::ParseLedgerError;
 pub use rollout::pod_eviction::{

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::config_hash::{HashKey, key_id};
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::read_state::ReadState;
-use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::state::Engine;
@@ -143,13 +142,6 @@ fn parse_sealed(word: &str) -> Option<(u32, ContentHash)> {
 /// object.
 fn is_secret(id: &ObjectId) -> bool {
     id.is("", "Secret")
-}
-
-impl UnitMember {
-    /// Returns whether nobody here can read which content is asked for.
-    pub(crate) fn is_unreadable(&self) -> bool {
-        self.content == Some(ContentHash::UNREADABLE)
-    }
 }
 
 impl Rejection {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::engine::facts::causes::reason_code::CauseCode;
-use crate::engine::rollout::ledger::ReleaseUnit;
+use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::object::{ObjectId, Revision};
 
 /// The outcome of an order, and who gave it.

@@ -16,9 +16,9 @@ use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::read_state::ReadState;
+use crate::engine::facts::records::release_unit::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_consumers::DataViews;
-use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease};
 use crate::engine::state::Engine;
 use crate::engine::{

@@ -18,8 +18,9 @@ use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::facts::budget::BudgetNarrowing;
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget};
 use crate::engine::rollout::budget::{BudgetBound, BudgetSlot, SlotPriority, SlotRequest, grant_slots};
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;

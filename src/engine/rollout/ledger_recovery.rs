@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::engine::decide::budget_shortage::BudgetShortage;
+use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::engine::rollout::budget_tally::BudgetTally;
-use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
@@ -197,7 +198,7 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::engine::facts::authors::AuthoredRevision;
-    use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
+    use crate::engine::facts::records::release_unit::{RollbackTarget, UnitMember};
     use crate::engine::rollout::start_rate::RolloutStart;
     use crate::engine::tests::world::{config, workload};
     use crate::engine::{Authorship, HashCiphers};

@@ -15,10 +15,9 @@ use serde_json::Value;
 use crate::engine::facts::authors::AuthoredRevisionText;
 use crate::engine::facts::hash_seal::{HashCipherStatus, HashCiphers};
 use crate::engine::facts::records::object_word::{object_word, parse_object_word};
+use crate::engine::facts::records::release_unit::{ConfigRestart, ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::budget_tally::BudgetTallyText;
-use crate::engine::rollout::ledger::{
-    ConfigRestart, ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember, UnreadableClaim,
-};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
 use crate::engine::rollout::queue::QueuedObjectText;
 use crate::engine::rollout::start_rate::RolloutStartText;
 use crate::object::{ContentHash, ObjectId, Revision, truncate};

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId};
+use crate::engine::facts::records::release_unit::{RollbackTarget, UnitMember};
 use crate::engine::rollout::budget::BudgetSlot;
-use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection::{
     Rejection, RejectionAction, ReplacementContent, bound_cause,
 };

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::budget::OnFailure;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{RejectionCause, RollbackObstacle};
 use crate::engine::state::Engine;
 use crate::engine::{
