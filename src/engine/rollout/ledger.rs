@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::facts::authors::AuthoredRevision;
 use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::engine::rollout::budget_tally::BudgetTally;
+use crate::engine::rollout::ledger_authors::AuthoredRevision;
 use crate::engine::rollout::queue::QueuedObject;
 use crate::engine::rollout::start_rate::RolloutStart;
 use crate::object::{ContentHash, ObjectId};

@@ -197,8 +197,8 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::facts::authors::AuthoredRevision;
     use crate::engine::facts::records::release_unit::{RollbackTarget, UnitMember};
+    use crate::engine::rollout::ledger_authors::AuthoredRevision;
     use crate::engine::rollout::start_rate::RolloutStart;
     use crate::engine::tests::world::{config, workload};
     use crate::engine::{Authorship, HashCiphers};

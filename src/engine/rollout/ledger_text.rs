@@ -12,12 +12,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::facts::authors::AuthoredRevisionText;
 use crate::engine::facts::hash_seal::{HashCipherStatus, HashCiphers};
 use crate::engine::facts::records::object_word::{object_word, parse_object_word};
 use crate::engine::facts::records::release_unit::{ConfigRestart, ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::budget_tally::BudgetTallyText;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
+use crate::engine::rollout::ledger_authors::AuthoredRevisionText;
 use crate::engine::rollout::queue::QueuedObjectText;
 use crate::engine::rollout::start_rate::RolloutStartText;
 use crate::object::{ContentHash, ObjectId, Revision, truncate};
@@ -312,8 +312,8 @@ impl UnitText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::facts::authors::AuthoredRevision;
     use crate::engine::rollout::budget_tally::BudgetTally;
+    use crate::engine::rollout::ledger_authors::AuthoredRevision;
     use crate::engine::rollout::queue::QueuedObject;
     use crate::engine::rollout::start_rate::RolloutStart;
     use crate::engine::{Authorship, ContentRef};

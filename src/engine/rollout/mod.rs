@@ -36,6 +36,7 @@ pub(super) mod events;
 pub(super) mod failure_cause;
 pub(super) mod foreign_claims;
 pub(super) mod ledger;
+pub(super) mod ledger_authors;
 pub(super) mod ledger_recovery;
 pub(super) mod ledger_state;
 pub(super) mod ledger_text;
