@@ -139,7 +139,6 @@ pub use facts::overlay::{RolloutOverlay, RolloutOverlayState, apply_overlay};
 pub(crate) use facts::prune_decisions::PruneDecision;
 pub(crate) use facts::prune_timing::PruneTiming;
 pub(crate) use facts::read_state::ReadState;
-pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::records::object_word::{object_word, parse_object_word};
@@ -212,6 +211,7 @@ pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
+pub(crate) use rollout::record_size::MAX_RECORD_BYTES;
 pub(crate) use rollout::rollback::rejection::{
     ObjectRejection, Rejection, RejectionAction, ReplacementContent,
 };

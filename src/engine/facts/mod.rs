@@ -38,7 +38,6 @@ pub(super) mod prune_decisions;
 pub(super) mod prune_timing;
 pub(super) mod rare_facts;
 pub(super) mod read_state;
-pub(super) mod record_size;
 pub(super) mod records;
 pub(super) mod refused_manifests;
 pub(super) mod release_annotation;
