@@ -9,7 +9,7 @@
 //! | filter | file | holds back, adds or notes |
 //! |---|---|---|
 //! | `wait_for_holder` | `deletion/handover.rs` | when to ask again whose an object is |
-//! | `enforce_allow_list` | `facts/allow_enforcement.rs` | writes that its source is not allowed |
+//! | `enforce_allow_list` | `write_filters.rs` | writes that its source is not allowed |
 //! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
 //! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |

@@ -21,3 +21,4 @@ pub(super) mod repair;
 pub(super) mod standing_blockers;
 pub(super) mod step_wait;
 pub(super) mod waits;
+pub(super) mod write_filters;
