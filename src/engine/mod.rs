@@ -47,7 +47,7 @@ pub use decide::decision::Precondition;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
 pub(crate) use decide::decision::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, InventoryHolder, ReplicaOwner,
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, InventoryHolder,
 };
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::PriorSource;
@@ -108,7 +108,9 @@ pub(crate) use facts::desired::{
 #[cfg(test)]
 pub(crate) use facts::desired::{ConfigRole, ObjectPolicies};
 pub(crate) use facts::dry_run_impact::DryRunImpact;
-pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
+pub(crate) use facts::effective_content::{
+    ApplyVariant, ReplicaMode, ReplicaOwner, effective_content, stamp_release,
+};
 pub(crate) use facts::entry::{
     AcceptedContent, DirectView, FieldOwnership, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedOwnership, WaitTopic,

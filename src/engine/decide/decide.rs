@@ -13,7 +13,7 @@
 //! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
 //! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
-//! | `require_recent_absence` | `facts/observations.rs` | creations of what was absent long ago |
+//! | `require_recent_absence` | `write_filters.rs` | creations of what was absent long ago |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until claimed |
 //! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until their unit is recorded |
@@ -30,10 +30,11 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
-    Observation, Precondition, ReplicaOwner, RestartRisk, labelled_inventory_id,
+    Observation, Precondition, RestartRisk, labelled_inventory_id,
 };
 use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
+use crate::engine::facts::effective_content::ReplicaOwner;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::effective_content::ReplicaOwner;
 use crate::engine::facts::entry::ObjectEntry;
 use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::{
@@ -196,15 +197,6 @@ pub(crate) enum InventoryHolder {
     Keeps(Arc<str>),
     /// This source has it, and no longer wants it.
     GivesUp(Arc<str>),
-}
-
-/// Indicates whether an autoscaler targets the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplicaOwner {
-    /// The manifest sets the count.
-    Manifest,
-    /// A `HorizontalPodAutoscaler` sets the count.
-    Autoscaler,
 }
 
 /// Indicates whether the sources that want one object act as one account.
