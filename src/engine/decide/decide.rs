@@ -19,7 +19,7 @@
 //! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until their unit is recorded |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps/slot.rs` | the step of a DaemonSet |
 //! | `explain_surplus_correction` | `rollout/scale_balance.rs` | the surplus pods of a scaled step |
-//! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
+//! | `seal_decision` | `release_sealing.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what

@@ -17,6 +17,7 @@ pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;
 pub(super) mod reason_payload;
+pub(super) mod release_sealing;
 pub(super) mod repair;
 pub(super) mod standing_blockers;
 pub(super) mod step_wait;
