@@ -134,7 +134,6 @@ pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
 pub(crate) use facts::moved_objects::MovedObjects;
-pub(crate) use facts::nodes::{NodeChange, NodeFacts};
 pub(crate) use facts::object_counts::ObjectCounts;
 pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
 pub use facts::overlay::{RolloutOverlay, RolloutOverlayState, apply_overlay};
@@ -196,6 +195,7 @@ pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
 pub(crate) use rollout::ledger::{RolloutClaim, RolloutLedger};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
 pub(crate) use rollout::ledger_text::ParseLedgerError;
+pub(crate) use rollout::nodes::{NodeChange, NodeFacts};
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,

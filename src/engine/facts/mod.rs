@@ -29,7 +29,6 @@ pub(super) mod manifest_fault;
 pub(super) mod manifest_index;
 pub(super) mod moved_objects;
 pub(super) mod needed_contents;
-pub(super) mod nodes;
 pub(super) mod object_counts;
 pub(super) mod object_facts;
 pub(super) mod observations;

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::engine::decide::budget_shortage::BudgetShortage;
 use crate::engine::decide::decision::ApplyRequest;
 use crate::engine::facts::live_object::live_overlay;
-use crate::engine::facts::nodes::NodeChange;
 use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::budget::BudgetSlot;
+use crate::engine::rollout::nodes::NodeChange;
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };

@@ -41,6 +41,7 @@ pub(super) mod ledger_recovery;
 pub(super) mod ledger_state;
 pub(super) mod ledger_text;
 pub(super) mod lost_writes;
+pub(super) mod nodes;
 pub(super) mod pod_counts;
 pub(super) mod pod_eviction;
 pub(super) mod pods;
