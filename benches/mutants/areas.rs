@@ -19,7 +19,10 @@ pub(crate) const AREAS: [Area; 7] = [
             "src/engine/facts/prune_timing.rs",
         ],
     },
-    Area { name: "rollback: `engine/rollout/rollback`", places: &["src/engine/rollout/rollback/"] },
+    Area {
+        name: "rollback: `engine/rollout/rollback`",
+        places: &["src/engine/rollout/rollback/", "src/engine/facts/records/rejection.rs"],
+    },
     Area {
         name: "rollouts, budget: the rest of `engine/rollout`",
         places: &[

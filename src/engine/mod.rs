@@ -143,6 +143,7 @@ pub(crate) use facts::read_state::ReadState;
 pub(crate) use facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use facts::records::kept_objects::{KeptObjects, KeptTiming};
 pub(crate) use facts::records::object_word::{object_word, parse_object_word};
+pub(crate) use facts::records::rejection::{ObjectRejection, Rejection, RejectionAction, ReplacementContent};
 #[cfg(test)]
 pub(crate) use facts::records::release_unit::ConfigRestart;
 pub(crate) use facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
@@ -214,9 +215,6 @@ pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
 pub(crate) use rollout::record_size::MAX_RECORD_BYTES;
-pub(crate) use rollout::rollback::rejection::{
-    ObjectRejection, Rejection, RejectionAction, ReplacementContent,
-};
 pub(crate) use rollout::rollback::rejection_cause::{
     FailedChange, FailedRelease, RejectionCause, RollbackObstacle,
 };

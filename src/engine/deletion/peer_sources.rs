@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::deletion::observation_requests::ObservationRequest;
 use crate::engine::facts::causes::prune_cause::PeerInterest;
 use crate::engine::facts::records::kept_objects::KeptObjects;
-use crate::engine::rollout::rollback::rejection::Rejection;
+use crate::engine::facts::records::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 35 bytes each it stays far below the limit of a

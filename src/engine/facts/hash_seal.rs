@@ -20,10 +20,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::config_hash::{HashKey, key_id};
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::read_state::ReadState;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::units::UnitWorkloads;
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, Reason, RollbackObstacle};
+use crate::engine::{ContentRef, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// The first character of a sealed word, and all of a word that could not be read: `~<number of the
@@ -142,21 +141,6 @@ fn parse_sealed(word: &str) -> Option<(u32, ContentHash)> {
 /// object.
 fn is_secret(id: &ObjectId) -> bool {
     id.is("", "Secret")
-}
-
-impl Rejection {
-    /// Quarantines a rejection that cannot be read completely: good contents are good together
-    /// only.
-    #[must_use]
-    pub(crate) fn quarantine_if_unreadable(mut self) -> Self {
-        let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
-        if let (RejectionAction::RollBack, Some((id, _))) = (self.action, unreadable) {
-            let unknown_key = RollbackObstacle::UnknownKey(id.clone());
-            self.cause = format!("{}; {unknown_key}", self.cause).into();
-            self.action = RejectionAction::Quarantine;
-        }
-        self
-    }
 }
 
 /// The keys of hash seals, and the needs for one.

@@ -6,4 +6,5 @@ pub(in crate::engine) mod clock_skew;
 pub(in crate::engine) mod intents;
 pub(in crate::engine) mod kept_objects;
 pub(in crate::engine) mod object_word;
+pub(in crate::engine) mod rejection;
 pub(in crate::engine) mod release_unit;

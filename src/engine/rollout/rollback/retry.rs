@@ -10,12 +10,12 @@
 use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::records::rejection::Rejection;
 use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget};
 use crate::engine::orders::carry_out::OrderAnswer;
 use crate::engine::orders::order_outcome::{OrderObstacle, OrderOutcome};
 use crate::engine::rollout::failure_cause::RolloutFailureCause;
 use crate::engine::rollout::ledger::RolloutLedger;
-use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::state::Engine;
 use crate::engine::{BudgetSlot, DesiredState, LiveObject, WorkloadPhase};
