@@ -54,7 +54,7 @@ pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
 pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
-    RejectedContent, RejectionOutcome, RetryCause, WithheldWrite,
+    RejectedContent, RejectionOutcome, WithheldWrite,
 };
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
@@ -93,6 +93,7 @@ pub(crate) use facts::causes::prune_cause::{
 };
 pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
 pub(crate) use facts::causes::refusal_cause::{RecreationBlocker, RefusalCause};
+pub(crate) use facts::causes::retry_cause::RetryCause;
 pub(crate) use facts::changed_data::ChangedData;
 pub use facts::config_hash::ConfigData;
 #[cfg(test)]
