@@ -13,6 +13,7 @@ pub(super) mod cycles;
 pub(super) mod decide;
 pub(super) mod decision;
 pub(super) mod dependencies;
+pub(super) mod key_blockers;
 pub(super) mod outcome;
 pub(super) mod ownership;
 pub(super) mod reason;

@@ -47,6 +47,7 @@ pub(super) mod pod_eviction;
 pub(super) mod pods;
 pub(super) mod progress;
 pub(super) mod queue;
+pub(super) mod record_seals;
 pub(super) mod record_size;
 pub(super) mod recreation;
 pub(super) mod rollback;
