@@ -1,4 +1,4 @@
-//! The reason for which a workload stays in a step of its rollout, with the values that it is about.
+//! The reason for which a workload stays in a step of its rollout, with its values.
 
 use std::sync::Arc;
 use std::time::Duration;

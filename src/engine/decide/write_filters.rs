@@ -1,4 +1,4 @@
-//! Filters of a decided write: the allow-list of its source, and how recently the object was absent.
+//! Filters of a decided write: the allow-list of its source, and the age of an absence.
 
 use std::time::{Duration, Instant};
 

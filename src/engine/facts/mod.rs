@@ -1,4 +1,5 @@
-//! The facts: sources and their entries, live objects, kinds, and what annotations say.
+//! The facts: sources and their entries, live objects, kinds, and what annotations and records say.
+//! Its folders are `causes` and `records`.
 //!
 //! **Invariant:** decides nothing. Each fact comes from a source, an informer or an answer.
 

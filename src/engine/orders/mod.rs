@@ -6,4 +6,5 @@ pub(super) mod intent_outcome;
 pub(super) mod order;
 pub(super) mod order_outcome;
 pub(super) mod pauses;
+pub(super) mod retry;
 pub(super) mod undo;

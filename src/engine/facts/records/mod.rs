@@ -1,4 +1,4 @@
-//! The values of rhumb's records: what inventories, the rollout ledger and annotations of people say.
+//! The values of rhumb's records: of inventories, the rollout ledger and people's annotations.
 //!
 //! **Invariant:** decides nothing, and does no I/O.
 
