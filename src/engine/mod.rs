@@ -39,52 +39,44 @@ mod view;
 
 pub use crate::object::PART_OF;
 pub(crate) use decide::absent_dependencies::{KnownSources, find_absent_dependencies};
+pub(crate) use decide::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+pub(crate) use decide::budget_shortage::{BudgetScope, BudgetShortage};
 pub(crate) use decide::cycles::find_dependency_cycles;
 pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
 pub use decide::decision::Precondition;
-pub(crate) use decide::decision::ReplicaOwner;
 #[cfg(test)]
 pub(crate) use decide::decision::RestartRisk;
-pub(crate) use decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
+pub(crate) use decide::decision::{
+    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, InventoryHolder,
+};
 pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, immutability_cause};
 pub(crate) use decide::ownership::PriorSource;
 pub(crate) use decide::reason::{FightCause, HeldStep, Reason, StepObstacle};
-pub(crate) use decide::reason_code::{CauseCode, ReasonCode};
 pub(crate) use decide::reason_payload::{
     ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
-    RejectedContent, RejectionOutcome, RetryCause, WithheldWrite,
+    RejectedContent, RejectionOutcome, WithheldWrite,
 };
-pub(crate) use decide::refusal_cause::RefusalCause;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, MAX_REPAIRS_PER_FIGHT};
-pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+pub(crate) use decide::step_wait::{StepRequirement, StepWait, SurplusOutcome, SurplusPods};
+pub(crate) use deletion::handover::WithheldDeletion;
 pub(crate) use deletion::inventory_note::{
     ForgottenKind, InventoryNote, UnlistedCause, UnlistedReason, UnlistedRemedy, UnwatchedNamespaces,
 };
-pub(crate) use deletion::kept_objects::KeptObjects;
-#[cfg(test)]
-pub(crate) use deletion::kept_objects::KeptTiming;
 pub(crate) use deletion::kept_text::{kept_text, parse_kept_objects};
-pub(crate) use deletion::moved_objects::{DroppedObject, MovedObjects};
+pub(crate) use deletion::moved_objects::DroppedObject;
 #[cfg(test)]
 pub(crate) use deletion::observation_requests::ObservationRequest;
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, object_hash};
 pub(crate) use deletion::peer_sources::{
-    PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceService, SourceStatement,
-    UnknownStatement,
+    PeerSource, SourceProgress, SourceService, SourceStatement, UnknownStatement,
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{SourceCompleteness, TakeoverRequests};
 pub(crate) use deletion::pending_prune::PendingPrune;
-pub(crate) use deletion::prune_cause::{
-    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PeerInterest, PossibleMove, PruneCause,
-    RootRelation, WithheldCause,
-};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
-pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, lossy_kind};
-pub(crate) use deletion::recreation_guard::RecreationBlocker;
 pub(crate) use deletion::unlisted_kinds::unserved_kind_reason;
 pub(crate) use driver::{
     Admission, DecisionExecutor, ObjectQuestion, ObjectWrite, WriteMode, process_object,
@@ -93,13 +85,33 @@ pub(crate) use effect::{ActingEffect, FailedRollout, OrderReach, QueueMode, Roll
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::budget::{Budget, BudgetNarrowing, OnFailure, PodAmount};
+pub(crate) use facts::causes::lossy_kind::{LossyKind, lossy_kind};
+pub(crate) use facts::causes::prune_cause::{
+    BlockingRoot, ChangeMilestone, DisallowedObject, PeerInterest, PossibleMove, PruneCause, RootRelation,
+    WithheldCause,
+};
+pub(crate) use facts::causes::reason_code::{CauseCode, ReasonCode};
+pub(crate) use facts::causes::refusal_cause::{RecreationBlocker, RefusalCause};
+pub(crate) use facts::causes::retry_cause::RetryCause;
+pub(crate) use facts::changed_data::ChangedData;
+pub use facts::config_hash::ConfigData;
+#[cfg(test)]
+pub(crate) use facts::config_hash::config_hash;
+pub(crate) use facts::config_hash::{
+    CONFIG_KEY_SECRET_NAME, HashKey, has_restart_on_change, with_config_hash,
+};
+pub(crate) use facts::config_stamp::ConfigStamp;
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
 };
 #[cfg(test)]
 pub(crate) use facts::desired::{ConfigRole, ObjectPolicies};
-pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
+pub(crate) use facts::dry_run_impact::DryRunImpact;
+pub(crate) use facts::effective_content::{
+    ApplyVariant, ReplicaMode, ReplicaOwner, effective_content, stamp_release,
+};
 pub(crate) use facts::entry::{
     AcceptedContent, DirectView, FieldOwnership, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedOwnership, WaitTopic,
@@ -122,16 +134,35 @@ pub(crate) use facts::manifest_fault::{ManifestFault, ManifestOrigins};
 pub(crate) use facts::manifest_index::{
     DesiredState, FileCompleteness, FileFacts, MAX_SOURCE_FINDINGS, ManifestIndex, UnusableObject,
 };
-pub(crate) use facts::nodes::{NodeChange, NodeFacts};
+pub(crate) use facts::moved_objects::MovedObjects;
 pub(crate) use facts::object_counts::ObjectCounts;
-pub(crate) use facts::record_size::MAX_RECORD_BYTES;
+pub(crate) use facts::overlay::HELD_MIN_READY_SECONDS;
+pub use facts::overlay::{RolloutOverlay, RolloutOverlayState, apply_overlay};
+pub(crate) use facts::prune_decisions::PruneDecision;
+pub(crate) use facts::prune_timing::PruneTiming;
+pub(crate) use facts::read_state::ReadState;
+pub(crate) use facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
+pub(crate) use facts::records::kept_objects::KeptObjects;
+#[cfg(test)]
+pub(crate) use facts::records::kept_objects::KeptTiming;
+pub(crate) use facts::records::object_word::{object_word, parse_object_word};
+pub(crate) use facts::records::rejection::{ObjectRejection, Rejection, RejectionAction, ReplacementContent};
+#[cfg(test)]
+pub(crate) use facts::records::release_unit::ConfigRestart;
+pub(crate) use facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
 pub(crate) use facts::refused_manifests::RefusedManifest;
 pub(crate) use facts::release_annotation::{JobCreator, ReleaseAnnotation, ReleaseKey, ReleaseSeal};
-pub(crate) use facts::source_declaration::{AcceptanceRecord, SourceDeclaration, SourceWrites};
+pub(crate) use facts::source_declaration::{
+    AcceptanceRecord, PRUNE_DELAY, RepositoryIdentity, SourceDeclaration, SourceWrites,
+};
 pub(crate) use facts::source_policy::{
     AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, RepositoryExtent, SourceLifecycle,
 };
 pub(crate) use facts::sources::{FinishedJob, IncompleteCause, Inventory, SourceReading, SourceState};
+pub use facts::steps::Steps;
+#[cfg(test)]
+pub(crate) use facts::steps::check_steps;
+pub(crate) use facts::steps::{PromotionMode, StepSize};
 pub(crate) use facts::tool_vocabulary::{
     ARGO_HOOK, ARGO_HOOK_DELETE_POLICY, ARGO_HOOK_SKIP, AnnotationEffect, MetadataMap, TOOL_WORDS,
     ToolRequests,
@@ -144,7 +175,6 @@ pub(crate) use input::{Input, PeerRules, ProcessIdentity};
 pub(crate) use lease_shares::LeaseMoves;
 pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseShares, LeaseSnapshot, WRITE_TERM};
 pub(crate) use orders::intent_outcome::IntentOutcome;
-pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 pub(crate) use orders::order::{
     MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, SERVING_PROBE_NAME, confirmation_text, order_text,
     parse_orders,
@@ -156,34 +186,20 @@ pub(crate) use orders::pauses::MAX_STATES;
 pub(crate) use orders::undo::{OlderRevision, UndoRequest};
 pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub(crate) use replay::{Replay, ReplayedCall};
-pub(crate) use restart::changed_data::ChangedData;
-pub use restart::config_hash::ConfigData;
-#[cfg(test)]
-pub(crate) use restart::config_hash::config_hash;
-pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
-pub(crate) use restart::config_restart::{CONFIG_KEY_SECRET_NAME, ReadState};
-pub(crate) use restart::config_stamp::ConfigStamp;
-pub(crate) use rollout::budget::{
-    Budget, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, OnFailure, PodAmount, WorkloadLoad,
-};
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, SlotPriority, SlotRequest, grant_slots};
-pub(crate) use rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+pub(crate) use rollout::budget::{BudgetSlot, WorkloadLoad};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
-pub(crate) use rollout::dry_run_impact::DryRunImpact;
 pub(crate) use rollout::events::{RolloutEvent, RolloutEventKind};
 pub(crate) use rollout::failure_cause::{RolloutFailureCause, StalledRollout, StalledState, UnreadyPod};
 #[cfg(test)]
 pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
-#[cfg(test)]
-pub(crate) use rollout::ledger::ConfigRestart;
-pub(crate) use rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
+pub(crate) use rollout::ledger::{RolloutClaim, RolloutLedger};
 pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
-pub(crate) use rollout::ledger_text::{ParseLedgerError, object_word, parse_object_word};
-pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
-pub use rollout::overlay::{RolloutOverlay, apply_overlay};
+pub(crate) use rollout::ledger_text::ParseLedgerError;
+pub(crate) use rollout::nodes::{NodeChange, NodeFacts};
 pub use rollout::pod_eviction::{
     NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,
@@ -201,9 +217,7 @@ pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuedObject};
 #[cfg(test)]
 pub(crate) use rollout::queue::{PUBLICATION_INTERVAL, QueuePublication};
-pub(crate) use rollout::rollback::rejection::{
-    ObjectRejection, Rejection, RejectionAction, ReplacementContent,
-};
+pub(crate) use rollout::record_size::MAX_RECORD_BYTES;
 pub(crate) use rollout::rollback::rejection_cause::{
     FailedChange, FailedRelease, RejectionCause, RollbackObstacle,
 };
@@ -216,12 +230,8 @@ pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult}
 #[cfg(test)]
 pub(crate) use rollout::start_rate::RolloutStart;
 pub(crate) use rollout::step_overlay::SteppedWorkload;
-#[cfg(test)]
-pub(crate) use rollout::steps::check_steps;
-pub(crate) use rollout::steps::{
-    CurrentStep, PromotionMode, StepRequirement, StepSize, StepWait, SurplusOutcome, SurplusPods,
-};
-pub use rollout::steps::{PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps, next};
+pub(crate) use rollout::steps::CurrentStep;
+pub use rollout::steps::{PromotionRequest, StepDecision, StepProgress, next};
 pub(crate) use rollout::stuck_stateful_set::StuckPod;
 pub(crate) use state::Engine;
 pub(crate) use trace::{MAX_TRACE_LINE_BYTES, TraceChunk, TraceRecorder};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::rollout::budget::Budget;
+use crate::engine::facts::budget::Budget;
 
 /// The number of the form of traces. Another version may read another form only.
 pub(in crate::engine) const TRACE_FORM: u32 = 2;

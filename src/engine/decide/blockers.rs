@@ -13,7 +13,6 @@ use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId
 use crate::engine::facts::kinds::{KindAvailability, KindState};
 use crate::engine::facts::source_declaration::SourceWrites;
 use crate::engine::facts::sources::{Inventory, SourceState};
-use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     DependencyState, DesiredObject, DesiredState, IncompleteSource, LiveObject, ObjectLifetime, Reason,
@@ -86,7 +85,7 @@ impl Engine {
             return None;
         }
         if self.is_reading_release_key() {
-            return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
+            return Some(Reason::Reading(crate::engine::facts::config_hash::key_id()));
         }
         let namespace = self.objects.target_index.wanted_namespace(id.namespace()?)?;
         if self.source_for(id).is_some_and(|source| !self.is_counted_for(source, namespace)) {
@@ -473,8 +472,7 @@ impl Engine {
         if !is_healthy(live) {
             return because(DependencyState::Unhealthy(live.health.clone()));
         }
-        let soaks =
-            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);
+        let soaks = self.rollouts.in_flight.get(id).is_some_and(|rollout| !rollout.is_awaiting_switch());
         if soaks { because(DependencyState::Soaking) } else { None }
     }
 

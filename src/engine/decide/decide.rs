@@ -9,17 +9,17 @@
 //! | filter | file | holds back, adds or notes |
 //! |---|---|---|
 //! | `wait_for_holder` | `deletion/handover.rs` | when to ask again whose an object is |
-//! | `enforce_allow_list` | `facts/allow_enforcement.rs` | writes that its source is not allowed |
+//! | `enforce_allow_list` | `write_filters.rs` | writes that its source is not allowed |
 //! | `check_peer_consent` | `deletion/handover.rs` | deletions that other sources may object to |
 //! | `apply_pauses` | `orders/pauses.rs` | writes that a person has paused or put on hold |
 //! | `suppress_observed_writes` | `blockers.rs` | writes of a source with `observe: true` |
-//! | `require_recent_absence` | `facts/observations.rs` | creations of what was absent long ago |
+//! | `require_recent_absence` | `write_filters.rs` | creations of what was absent long ago |
 //! | `require_dry_run` | `rollout/dry_run_impact.rs` | writes of unknown impact on pods |
 //! | `claim_budget` | `rollout/budget_claims.rs` | writes that restart pods, until claimed |
 //! | `require_unit_transfer` | `rollout/unit_transfer.rs` | takeovers, until their unit is recorded |
 //! | `advance_daemon_set` | `rollout/daemon_set_steps/slot.rs` | the step of a DaemonSet |
 //! | `explain_surplus_correction` | `rollout/scale_balance.rs` | the surplus pods of a scaled step |
-//! | `seal_decision` | `facts/release_seal.rs` | the seal of the release annotation |
+//! | `seal_decision` | `release_sealing.rs` | the seal of the release annotation |
 //! | `revisit_competitors` | `competing_accounts.rs` | when to ask again which source goes on |
 //!
 //! The order of the questions is the order of this file. Can it be seen, whose is it, is it what
@@ -30,16 +30,16 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, CompetingAccounts, Decision, DecisionInput, DeletionReason,
-    Observation, Precondition, ReplicaOwner, RestartRisk,
+    Observation, Precondition, RestartRisk, labelled_inventory_id,
 };
 use crate::engine::decide::ownership::{decide_ownership, left_alone_reason, owner, target_places};
 use crate::engine::decide::repair::{decide_drift, enforce, repair_pause};
-use crate::engine::deletion::handover;
-use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::effective_content::ReplicaOwner;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
-use crate::engine::rollout::step_overlay::is_tightening;
+use crate::engine::facts::overlay::is_tightening;
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ManifestFault, ObjectOwner,
@@ -153,7 +153,7 @@ impl Engine {
         else {
             return InventoryHolder::Nobody;
         };
-        let set = handover::labelled_inventory_id(&self.current_observation(id, entry, now));
+        let set = labelled_inventory_id(&self.current_observation(id, entry, now));
         set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 

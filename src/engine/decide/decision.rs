@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::prune_guard::PruneDecision;
+use crate::engine::facts::effective_content::ReplicaOwner;
 use crate::engine::facts::entry::ObjectEntry;
+use crate::engine::facts::prune_decisions::PruneDecision;
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, IncompleteSource, InventoryHolder, LiveObject,
+    AdoptPolicy, ApplyVariant, ConfigStamp, DesiredObject, IncompleteSource, LiveObject, ObjectOwner,
     OptOutPolicy, Reason, RecreationBlocker, ReleaseSeal, ResourceVersion, RolloutOverlay,
     SharedDesiredObject, SourceId, Uid,
 };
@@ -173,13 +174,29 @@ pub(crate) enum Observation<'a> {
     Seen(&'a LiveObject),
 }
 
-/// Indicates whether an autoscaler targets the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplicaOwner {
-    /// The manifest sets the count.
-    Manifest,
-    /// A `HorizontalPodAutoscaler` sets the count.
-    Autoscaler,
+/// Returns the inventory whose label an object carries, as far as it can be seen.
+pub(in crate::engine) fn labelled_inventory_id(observation: &Observation<'_>) -> Option<Arc<str>> {
+    match observation {
+        Observation::Seen(live) => match &live.owner {
+            ObjectOwner::Ours(set) => Some(set.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The holder of an object that carries the label of an inventory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum InventoryHolder {
+    /// No source of this cluster's rhumb, as far as anybody knows.
+    #[default]
+    Nobody,
+    /// The others have not been read.
+    Unread,
+    /// This source has it, and does not say that it no longer wants it.
+    Keeps(Arc<str>),
+    /// This source has it, and no longer wants it.
+    GivesUp(Arc<str>),
 }
 
 /// Indicates whether the sources that want one object act as one account.

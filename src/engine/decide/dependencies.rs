@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::engine::decide::blockers::{is_content_pending, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{BudgetSlot, DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
+use crate::engine::{DependencyState, DesiredObject, LiveObject, Reason, WaitTopic, is_workload};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -188,8 +187,7 @@ impl Engine {
     /// these wait for may be withheld by now.
     pub(in crate::engine) fn wake_unused_claims(&mut self) {
         self.objects.wakes.mark_each(self.rollouts.ledger.unused_claims().iter().cloned());
-        let has_failed = |rollout: &Rollout| rollout.failed.is_some() && rollout.slot == BudgetSlot::Taken;
-        let failed = self.rollouts.in_flight.iter().filter(|(_, rollout)| has_failed(rollout));
+        let failed = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.has_failed_in_slot());
         self.objects.wakes.mark_each(failed.map(|(id, _)| id.clone()));
     }
 
@@ -205,8 +203,7 @@ impl Engine {
         let lead = |id: &ObjectId| units.and_then(|units| units.lead_workloads.get(id));
         let is_unwritten =
             |id: &ObjectId| self.entry(id).is_some_and(|entry| self.is_change_pending(id, entry));
-        let has_slot = |rollout: &Rollout| rollout.claim.is_some() && rollout.slot == BudgetSlot::Taken;
-        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| has_slot(rollout));
+        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.has_claimed_slot());
         let mut claimed = rolling.map(|(id, _)| id).chain(self.rollouts.ledger.unused_claims());
         lead(id).is_some()
             && claimed

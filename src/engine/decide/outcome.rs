@@ -10,7 +10,7 @@ use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, DeletionReason, Precondition, RestartRisk,
 };
 use crate::engine::decide::repair::FIGHT_WINDOW;
-use crate::engine::deletion::recreation_guard::recreation_loss;
+use crate::engine::facts::causes::lossy_kind::recreation_loss;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, ObjectEntry, RefusalRule, TemporaryFailure, VerifiedOwnership,
 };

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::decide::reason_code::{CauseCode, ReasonCode};
 use crate::engine::decide::reason_payload::{
-    ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject,
-    RejectedContent, RetryCause,
+    ActiveHold, CurrentOwner, DependencyState, IncompleteSource, OversizedUnit, PauseSubject, RejectedContent,
 };
-use crate::engine::decide::refusal_cause::RefusalCause;
+use crate::engine::facts::causes::reason_code::{CauseCode, ReasonCode};
+use crate::engine::facts::causes::refusal_cause::RefusalCause;
+use crate::engine::facts::causes::retry_cause::RetryCause;
 use crate::engine::{
     BudgetShortage, ManifestFault, PruneCause, ReconcilePolicy, StepWait, SurplusOutcome, WatchFault,
 };

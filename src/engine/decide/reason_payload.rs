@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::decide::refusal_cause::RefusalCause;
+use crate::engine::facts::causes::reason_code::CauseCode;
+use crate::engine::facts::causes::refusal_cause::RefusalCause;
 use crate::engine::{BlockingRoot, IncompleteCause, ManifestFault};
 use crate::health::Health;
 use crate::object::ObjectId;
@@ -66,35 +66,6 @@ pub(crate) enum IncompleteSource {
     Incomplete(IncompleteCause),
     /// A root of it does not render, and may want the object.
     Unrendered(BlockingRoot),
-}
-
-/// The cause for which something is tried again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RetryCause {
-    /// Another client wrote first.
-    Conflict,
-    /// The rollout ledger has no room for the record of a unit.
-    LedgerFull {
-        /// The workload of the unit that asks first.
-        workload: ObjectId,
-        /// The kilobytes that rollouts take which are not over.
-        used: u32,
-        /// The kilobytes that there may be.
-        limit: u32,
-    },
-    /// A call failed, as these words say.
-    Message(Arc<str>),
-}
-
-impl RetryCause {
-    /// Returns its code; none for the words of others.
-    pub(crate) const fn code(&self) -> Option<CauseCode> {
-        match self {
-            Self::Conflict => Some(CauseCode::WriteConflict),
-            Self::LedgerFull { .. } => Some(CauseCode::LedgerFull),
-            Self::Message(_) => None,
-        }
-    }
 }
 
 /// A unit whose record would be larger than one may be.

@@ -73,9 +73,7 @@ impl Engine {
             | Reason::UnitWorkload(need)
             | Reason::Reading(need)
             | Reason::Generated(need) => Some(WaitTopic::Object(need.clone())),
-            Reason::KeyUnavailable(_) => {
-                Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id()))
-            }
+            Reason::KeyUnavailable(_) => Some(WaitTopic::Object(crate::engine::facts::config_hash::key_id())),
             Reason::Wave(..) => source().map(WaitTopic::Waves),
             _ => None,
         }

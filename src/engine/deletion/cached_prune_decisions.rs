@@ -9,74 +9,20 @@
 //!
 //! **Invariant:** a decision to delete is never kept beyond a fact that may forbid it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::engine::deletion::prune_guard::{PruneDecision, PruneTiming};
 use crate::engine::facts::entry::{AcceptedContent, SourceId};
 use crate::engine::facts::lookup_counts;
+use crate::engine::facts::prune_decisions::{CachedPruneDecisions, CandidateFacts, PruneDecision};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, SourceLifecycle, Uid};
-use crate::object::{ContentHash, ObjectId};
+use crate::engine::{LiveObject, SourceLifecycle};
+use crate::object::ObjectId;
 
 /// The share of the candidates, one in so many, after whose deletion the others are judged again.
 /// So all judgements of many deletions together cost as much as a few of all of them.
 const MIN_DELETED_FRACTION: usize = 8;
 
-/// The facts about one live object that its own decision follows from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CandidateFacts {
-    uid: Uid,
-    prune_timing: PruneTiming,
-    is_unproven: bool,
-    /// The content that was applied last, where it has been read.
-    accepted: Option<ContentHash>,
-    /// Indicates whether that content has yet to be read: nothing is pruned before.
-    is_unread: bool,
-}
-
-/// The decisions about all candidates of one source, as they were judged last.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
-pub(in crate::engine) struct CachedPruneDecisions {
-    decisions: BTreeMap<ObjectId, PruneDecision>,
-    facts: BTreeMap<ObjectId, CandidateFacts>,
-    /// The decision for each object alike while the guard was closed. None for a source that goes:
-    /// there an object that is kept keeps what it uses.
-    blocker: Option<PruneDecision>,
-    is_stale: bool,
-    /// Objects whose own facts have changed while the guard was closed.
-    changed: BTreeSet<ObjectId>,
-    /// The number of candidates that are gone as decided, since all were judged.
-    deleted: usize,
-    /// The number of decided deletions that are left.
-    undone: usize,
-}
-
-impl Default for CachedPruneDecisions {
-    fn default() -> Self {
-        Self {
-            decisions: BTreeMap::new(),
-            facts: BTreeMap::new(),
-            blocker: None,
-            is_stale: true,
-            changed: BTreeSet::new(),
-            deleted: 0,
-            undone: 0,
-        }
-    }
-}
-
 impl CachedPruneDecisions {
-    /// Returns the decisions about all candidates.
-    pub(in crate::engine) fn decisions(&self) -> &BTreeMap<ObjectId, PruneDecision> {
-        &self.decisions
-    }
-
-    /// Marks all candidates for another judgement.
-    pub(in crate::engine) fn mark_stale(&mut self) {
-        self.is_stale = true;
-    }
-
     fn is_due(&self) -> bool {
         self.is_stale
             || (self.deleted > 0
@@ -266,8 +212,8 @@ mod tests {
         FIRST, SECOND, SET, World, WorldObject, desired, following, reading, start_time,
     };
     use crate::engine::{
-        Action, ActionResult, AdoptPolicy, AllowList, ObjectEntry, PruneCause, PrunePolicy,
-        RepositoryIdentity, ResourceVersion,
+        Action, ActionResult, AdoptPolicy, AllowList, ObjectEntry, PruneCause, PrunePolicy, PruneTiming,
+        RepositoryIdentity, ResourceVersion, Uid,
     };
     use crate::object::GroupKind;
 

@@ -10,15 +10,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::decision::{Action, Decision, DeletionReason, Observation};
-use crate::engine::deletion::kept_objects::KeptObjects;
+use crate::engine::decide::decision::{Action, Decision, DeletionReason, InventoryHolder};
 use crate::engine::deletion::observation_requests::{ObservationRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
-    DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
-    SourceStatement, object_hash,
+    DeletionConsent, PeerSource, SourceCompleteness, SourceProgress, SourceService, SourceStatement,
+    object_hash,
 };
 use crate::engine::deletion::unowned_objects::UnownedObjects;
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::records::kept_objects::KeptObjects;
+use crate::engine::facts::source_declaration::RepositoryIdentity;
 use crate::engine::state::Engine;
 use crate::engine::{
     ObjectOwner, PeerInterest, PruneCause, Reason, RepositoryExtent, SourceDeclaration, SourceLifecycle, Uid,
@@ -51,20 +52,6 @@ pub(in crate::engine) enum PeerReadSchedule {
     Once,
     /// Again and again, as something waits for them.
     Periodic,
-}
-
-/// The holder of an object that carries the label of an inventory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum InventoryHolder {
-    /// No source of this cluster's rhumb, as far as anybody knows.
-    #[default]
-    Nobody,
-    /// The others have not been read.
-    Unread,
-    /// This source has it, and does not say that it no longer wants it.
-    Keeps(Arc<str>),
-    /// This source has it, and no longer wants it.
-    GivesUp(Arc<str>),
 }
 
 /// The reason for a deletion that is withheld for another source's sake.
@@ -562,16 +549,5 @@ impl Engine {
         for id in self.objects.unwanted_objects().iter().cloned().collect::<Vec<_>>() {
             self.track_handover(&id);
         }
-    }
-}
-
-/// Returns the inventory whose label an object carries, as far as it can be seen.
-pub(in crate::engine) fn labelled_inventory_id(observation: &Observation<'_>) -> Option<Arc<str>> {
-    match observation {
-        Observation::Seen(live) => match &live.owner {
-            ObjectOwner::Ours(set) => Some(set.clone()),
-            _ => None,
-        },
-        _ => None,
     }
 }

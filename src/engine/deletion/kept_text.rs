@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::kept_objects::{KeptObjects, KeptTiming};
 use crate::engine::deletion::pending_prune::parse_older_object;
+use crate::engine::facts::records::kept_objects::{KeptObjects, KeptTiming};
 use crate::engine::{PruneTiming, object_word, parse_object_word};
 use crate::object::ObjectId;
 

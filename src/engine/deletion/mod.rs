@@ -14,7 +14,6 @@ pub(super) mod observation_requests;
 pub(super) mod own_statement;
 pub(super) mod peer_sources;
 pub(super) mod pending_prune;
-pub(super) mod prune_cause;
 pub(super) mod prune_counts;
 pub(super) mod prune_guard;
 pub(super) mod prune_inputs;

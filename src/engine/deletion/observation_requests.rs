@@ -17,7 +17,7 @@ use crate::engine::decide::decision::Decision;
 use crate::engine::deletion::handover::PeerReadSchedule;
 use crate::engine::deletion::peer_sources::{DeletionConsent, SourceService, object_hash};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::start_rate::MAX_CLOCK_SKEW;
+use crate::engine::facts::records::clock_skew::MAX_CLOCK_SKEW;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{PruneCause, Reason};
 use crate::object::{ContentHash, ObjectId};

@@ -6,31 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::deletion::kept_objects::KeptObjects;
 use crate::engine::deletion::observation_requests::ObservationRequest;
-use crate::engine::deletion::prune_cause::PeerInterest;
-use crate::engine::rollout::rollback::rejection::Rejection;
+use crate::engine::facts::causes::prune_cause::PeerInterest;
+use crate::engine::facts::records::kept_objects::KeptObjects;
+use crate::engine::facts::records::rejection::Rejection;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 35 bytes each it stays far below the limit of a
 /// `ConfigMap`.
 pub(crate) const MAX_REQUESTED_OBJECTS: usize = 500;
-
-/// The repository that a source follows, as others may follow it too.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum RepositoryIdentity {
-    /// It was not observed yet.
-    #[default]
-    Unknown,
-    /// It follows none: its revisions are its own.
-    None,
-    /// Its place without credentials, and the reference in it.
-    Repository(Arc<str>),
-}
 
 /// The repository of a source, and the revision that it has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,6 +203,3 @@ impl PeerSource {
         }
     }
 }
-
-/// The default time for which others may come to want a dropped object.
-pub(crate) const PRUNE_DELAY: Duration = Duration::from_secs(30);

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::engine::deletion::prune_cause::{
-    BlockingRoot, ChangeMilestone, DisallowedObject, LossyKind, PruneCause,
+use crate::engine::facts::causes::lossy_kind::lossy_kind;
+use crate::engine::facts::causes::prune_cause::{
+    BlockingRoot, ChangeMilestone, DisallowedObject, PruneCause,
 };
+use crate::engine::facts::prune_decisions::PruneDecision;
+use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
@@ -51,41 +52,6 @@ impl PruneCandidate {
     }
 }
 
-/// The time at which an object is pruned that is no longer wanted, by its annotations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PruneTiming {
-    /// It may be pruned, when the other changes of its unit are healthy.
-    #[default]
-    AfterUnit,
-    /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a
-    /// host name or a port.
-    BeforeUnit,
-    /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
-    OnConfirmation,
-    /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other
-    /// tools.
-    Never,
-}
-
-impl PruneTiming {
-    /// Returns whether an object is deleted only by a person, or by nobody.
-    pub(crate) fn is_kept(self) -> bool {
-        matches!(self, Self::OnConfirmation | Self::Never)
-    }
-
-    /// Returns the one of two under which less is deleted.
-    #[must_use]
-    pub fn strictest(self, other: Self) -> Self {
-        let rank = |keep: Self| match keep {
-            Self::AfterUnit => 0,
-            Self::BeforeUnit => 1,
-            Self::OnConfirmation => 2,
-            Self::Never => 3,
-        };
-        if rank(other) > rank(self) { other } else { self }
-    }
-}
-
 /// The facts about the whole source.
 #[derive(Clone, Debug)]
 pub(crate) struct PruneGuard<'a> {
@@ -105,21 +71,6 @@ pub(crate) struct PruneGuard<'a> {
     /// The number of objects of each kind in the inventory now, with the pending ones and without
     /// those that have no seal.
     pub inventory: &'a BTreeMap<GroupKind, u32>,
-}
-
-/// The decision about one pending object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PruneDecision {
-    /// It may be deleted now.
-    Delete,
-    /// It stays until something passes by itself.
-    Defer(PruneCause),
-    /// It stays until a person confirms.
-    Confirm(PruneCause),
-    /// It stays.
-    Keep(PruneCause),
-    /// It stays, and is not repaired either.
-    Ignore(PruneCause),
 }
 
 /// Judges the whole pending set of one source.
@@ -259,19 +210,4 @@ fn unconfirmed_reasons(
         }
     }
     found
-}
-
-/// Returns the kind of an object whose deletion loses data or takes others along; none for others.
-pub(crate) fn lossy_kind(id: &ObjectId) -> Option<LossyKind> {
-    if id.namespace() == Some("kube-system") {
-        return Some(LossyKind::SystemObject);
-    }
-    match (id.group(), id.kind()) {
-        ("", "Namespace") => Some(LossyKind::Namespace),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(LossyKind::Definition),
-        ("", "PersistentVolumeClaim") => Some(LossyKind::VolumeClaim),
-        ("", "PersistentVolume") => Some(LossyKind::Volume),
-        ("apps", "StatefulSet") => Some(LossyKind::StatefulSet),
-        _ => None,
-    }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::decision::{DecisionInput, Observation};
-use crate::engine::deletion::prune_cause::{ChangeMilestone, PruneCause};
-use crate::engine::deletion::prune_guard::{
-    PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes, decide_without_guard,
-};
+use crate::engine::deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes, decide_without_guard};
+use crate::engine::facts::causes::prune_cause::{ChangeMilestone, PruneCause};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::kinds::KindState;
+use crate::engine::facts::prune_decisions::PruneDecision;
+use crate::engine::facts::prune_timing::PruneTiming;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, PrunePolicy, Reason, SourceLifecycle};
 use crate::graph::ConnectedUnits;

@@ -3,32 +3,13 @@
 //! The manifest asks for it, so nobody is asked. Another annotation that keeps the object, and data
 //! that go with it, forbid it: then the refusal of the API server stays.
 
-use crate::engine::deletion::prune_cause::LossyKind;
-use crate::engine::deletion::prune_guard::lossy_kind;
+use crate::engine::facts::causes::lossy_kind::recreation_loss;
+use crate::engine::facts::causes::refusal_cause::RecreationBlocker;
 use crate::engine::facts::desired::DesiredObject;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::Engine;
 use crate::engine::{PruneTiming, VolumeClaimRetention};
 use crate::object::ObjectId;
-
-/// The kind that `rhumb.dev/recreate` may delete though its pruning needs a confirmation. Its
-/// claims stay then: where its `persistentVolumeClaimRetentionPolicy` deletes them, it may not.
-const RECREATED_KIND: &str = "StatefulSet";
-
-/// The cause for which an object is not deleted and created again, though its manifest asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RecreationBlocker {
-    /// Its release annotation has no valid seal.
-    Unproven,
-    /// An annotation keeps it from being deleted.
-    Annotated,
-    /// An annotation asks for a confirmation of its deletion.
-    ConfirmationRequested,
-    /// Its claims would be deleted with it.
-    ClaimsDeleted,
-    /// Data would be lost with an object of this kind.
-    DataLoss(LossyKind),
-}
 
 impl Engine {
     /// Returns why an object whose content is refused for an immutable field is not recreated.
@@ -61,11 +42,4 @@ impl Engine {
         }
         recreation_loss(id).map(RecreationBlocker::DataLoss)
     }
-}
-
-/// Returns the kind of an object with which data are lost. None where it may be recreated; its
-/// namespace does not count.
-pub(crate) fn recreation_loss(id: &ObjectId) -> Option<LossyKind> {
-    let kind = ObjectId::new(&id.group_kind(), None, id.name());
-    lossy_kind(&kind).filter(|_| id.kind() != RECREATED_KIND)
 }

@@ -7,7 +7,7 @@
 
 use serde_json::json;
 
-use crate::engine::deletion::prune_cause::{BlockingRoot, RootRelation};
+use crate::engine::facts::causes::prune_cause::{BlockingRoot, RootRelation};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::state::Engine;
 use crate::object::{ManifestOrigin, ObjectId, UnrenderedRoot, root_folder};

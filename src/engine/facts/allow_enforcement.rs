@@ -3,11 +3,10 @@
 //!
 //! The present list counts: a rollback to an older content is held against it too.
 
-use crate::engine::decide::decision::{Action, Decision};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::step_overlay::live_overlay;
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::state::Engine;
-use crate::engine::{AllowViolation, DisallowedObject, PruneCause, Reason, RolloutOverlay};
+use crate::engine::{AllowViolation, DisallowedObject, RolloutOverlay};
 use crate::manifest::KindScopes;
 use crate::object::{GroupKind, ObjectId};
 
@@ -60,18 +59,5 @@ impl Engine {
     pub(in crate::engine) fn is_not_allowed(&self, id: &ObjectId) -> bool {
         let source = self.live_object(id).and_then(|live| self.source_of(live));
         source.is_some_and(|source| self.allow_violation(source, id).is_some())
-    }
-
-    /// Lets no write pass for a source that may not have the object, whatever it was decided from.
-    pub(in crate::engine) fn enforce_allow_list(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let source = match &decision.action {
-            Action::Apply(apply) => Some(apply.source),
-            Action::Delete(..) => self.live_object(id).and_then(|live| self.source_of(live)),
-            _ => None,
-        };
-        match source.and_then(|source| self.disallowed_reason(source, id)) {
-            Some(why) => Decision::wait(Reason::Kept(PruneCause::NotAllowed(why))),
-            None => decision,
-        }
     }
 }

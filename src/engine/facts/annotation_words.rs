@@ -7,11 +7,11 @@ use crate::object::annotations;
 use serde_json::Value;
 
 use crate::engine::facts::ignore_fields::{self};
+use crate::engine::facts::step_annotations::STEP_ANNOTATIONS;
+use crate::engine::facts::steps::check_steps;
 use crate::engine::facts::tool_variables::{LiteralRole, LiteralVariable, find_literal};
 use crate::engine::facts::tool_vocabulary::{self, MetadataMap};
 use crate::engine::is_workload;
-use crate::engine::rollout::step_annotations::STEP_ANNOTATIONS;
-use crate::engine::rollout::steps::check_steps;
 use crate::graph;
 use crate::object::{Diagnostic, Object, annotation_text, with_article};
 

@@ -12,6 +12,15 @@ use crate::engine::{
 };
 use crate::object::{ContentHash, Object, PART_OF, value_at};
 
+/// Indicates whether an autoscaler targets the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplicaOwner {
+    /// The manifest sets the count.
+    Manifest,
+    /// A `HorizontalPodAutoscaler` sets the count.
+    Autoscaler,
+}
+
 /// The treatment of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReplicaMode {

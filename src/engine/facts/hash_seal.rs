@@ -11,21 +11,17 @@
 //! another.
 
 use std::fmt;
-use std::sync::Arc;
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::ContentRef;
+use crate::engine::facts::config_hash::HashKey;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
-use crate::engine::restart::config_hash::HashKey;
-use crate::engine::restart::config_restart::{ReadState, key_id};
-use crate::engine::rollout::ledger::UnitMember;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
-use crate::engine::rollout::units::UnitWorkloads;
+use crate::engine::facts::read_state::ReadState;
 use crate::engine::state::Engine;
-use crate::engine::{ContentRef, Reason, RollbackObstacle};
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The first character of a sealed word, and all of a word that could not be read: `~<number of the
 /// key>.<block>`.
@@ -141,42 +137,20 @@ fn parse_sealed(word: &str) -> Option<(u32, ContentHash)> {
 
 /// Returns whether the hash of an object's content must not be read by whoever may not read the
 /// object.
-fn is_secret(id: &ObjectId) -> bool {
+pub(in crate::engine) fn is_secret(id: &ObjectId) -> bool {
     id.is("", "Secret")
-}
-
-impl UnitMember {
-    /// Returns whether nobody here can read which content is asked for.
-    pub(crate) fn is_unreadable(&self) -> bool {
-        self.content == Some(ContentHash::UNREADABLE)
-    }
-}
-
-impl Rejection {
-    /// Quarantines a rejection that cannot be read completely: good contents are good together
-    /// only.
-    #[must_use]
-    pub(crate) fn quarantine_if_unreadable(mut self) -> Self {
-        let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
-        if let (RejectionAction::RollBack, Some((id, _))) = (self.action, unreadable) {
-            let unknown_key = RollbackObstacle::UnknownKey(id.clone());
-            self.cause = format!("{}; {unknown_key}", self.cause).into();
-            self.action = RejectionAction::Quarantine;
-        }
-        self
-    }
 }
 
 /// The keys of hash seals, and the needs for one.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct SealState {
-    seals: HashCiphers,
+    pub(in crate::engine) seals: HashCiphers,
     /// Indicates whether something has to be sealed, or opened.
-    wanted: bool,
+    pub(in crate::engine) wanted: bool,
     /// Indicates whether the rollout ledger says something else than was last read, and cannot be
     /// read.
-    locked: bool,
+    pub(in crate::engine) locked: bool,
 }
 
 impl Engine {
@@ -205,11 +179,6 @@ impl Engine {
         self.wake_topic(&WaitTopic::Inventory(source));
     }
 
-    /// Returns the rollout ledger as it was last read or written.
-    pub(in crate::engine) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
-        self.rollouts.ledger.latest()
-    }
-
     pub(in crate::engine) fn unlock_ledger(&mut self) {
         self.configs.sealed.locked = false;
     }
@@ -222,50 +191,6 @@ impl Engine {
     pub(in crate::engine) fn note_seal(&mut self) {
         if let ReadState::Value(key) = &self.configs.key {
             self.configs.sealed.seals.add(key);
-        }
-    }
-
-    /// Returns the blocker of sealing and opening; none where both can be done.
-    pub(in crate::engine) fn key_blocker(&self) -> Option<Reason> {
-        match &self.configs.key {
-            _ if self.seals().number().is_some() => None,
-            ReadState::Unreadable(why) => Some(Reason::KeyUnavailable(why.clone())),
-            ReadState::Reading | ReadState::Value(_) => Some(Reason::Reading(key_id())),
-        }
-    }
-
-    /// Returns whether the record of a unit can be written.
-    pub(in crate::engine) fn can_be_recorded(&self, unit: &crate::engine::ReleaseUnit) -> bool {
-        self.seals().number().is_some() || !unit.members.keys().any(is_secret)
-    }
-
-    /// Returns the blocker of an object for want of a key. Objects released together with a
-    /// Secret wait for the key that seals the record, all objects for the key that opens the
-    /// ledger.
-    pub(in crate::engine) fn object_key_blocker(
-        &mut self,
-        source: SourceId,
-        id: &ObjectId,
-    ) -> Option<Reason> {
-        let why = self.key_blocker()?;
-        let together = |units: &UnitWorkloads| {
-            let first = units.lead_workloads.get(id)?;
-            let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
-            let mut secrets = units.lead_workloads.range(begin..).take_while(|(other, _)| is_secret(other));
-            secrets.any(|(_, of)| of == first).then_some(())
-        };
-        if self.configs.sealed.locked || self.rollouts.units.of(source).and_then(together).is_some() {
-            self.configs.sealed.wanted = true;
-            return Some(why);
-        }
-        None
-    }
-
-    /// Returns why an inventory that cannot be opened has not been read.
-    pub(in crate::engine) fn locked_inventory_reason(&self) -> Option<Arc<str>> {
-        match self.key_blocker()? {
-            Reason::KeyUnavailable(why) if self.configs.sealed.wanted => Some(why),
-            _ => None,
         }
     }
 }

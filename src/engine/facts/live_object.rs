@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::overlay::RolloutOverlay;
 use crate::engine::{
     ConfigStamp, JobCreator, ObjectIntents, PruneTiming, ReleaseAnnotation, RolloutOverlayState,
     VolumeClaimRetention,
@@ -228,5 +229,13 @@ impl LiveObject {
     pub fn has_release_annotation(&self) -> bool {
         self.shown_release().is_some()
             && self.our_fields.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
+    }
+}
+
+/// Returns the overlay that the cluster shows.
+pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<RolloutOverlay> {
+    match live.overlay {
+        RolloutOverlayState::Overlaid(overlay) => Some(overlay),
+        _ => None,
     }
 }

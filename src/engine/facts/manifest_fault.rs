@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::engine::RefusalCause;
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 use crate::object::{ManifestOrigin, ObjectId};
 
 /// The fault for which a manifest is not used.

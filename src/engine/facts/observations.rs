@@ -5,9 +5,9 @@
 //! decided about again.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::engine::decide::decision::{Action, Decision, ReplicaOwner};
+use crate::engine::facts::effective_content::ReplicaOwner;
 use crate::engine::facts::entry::{
     DirectView, ObjectEntry, RefusalRule, SourceId, VerifiedOwnership, WaitTopic,
 };
@@ -16,12 +16,8 @@ use crate::engine::facts::informer_groups::{
 };
 use crate::engine::facts::kinds::KindState;
 use crate::engine::state::Engine;
-use crate::engine::{FinishedJob, LiveObject, ObjectLifetime, ObjectOwner, Precondition, is_workload};
+use crate::engine::{FinishedJob, LiveObject, ObjectLifetime, ObjectOwner, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
-
-/// The age at which the lookup of an object that was not there is repeated before it is created.
-/// Its content may have waited for hours, and one GET is cheap beside a write.
-const ABSENCE_LIFETIME: Duration = Duration::from_mins(1);
 
 impl Engine {
     /// Begins the list of an informer: objects that it does not show until its end are gone.
@@ -183,31 +179,6 @@ impl Engine {
         self.record_lookup(id, view);
         if let Some(entry) = self.objects.entries.get_mut(id) {
             entry.absent_since = matches!(entry.direct_view, Some(DirectView::Absent)).then_some(now);
-        }
-    }
-
-    /// Has an object looked up again before it is created, where its absence was seen long ago.
-    ///
-    /// The server refuses a creation where an object is there. A server of another kind may not look
-    /// at that, and would take an object over that somebody made meanwhile, whoever owns it.
-    pub(in crate::engine) fn require_recent_absence(
-        &mut self,
-        id: &ObjectId,
-        decision: Decision,
-        now: Instant,
-    ) -> Decision {
-        let creates =
-            matches!(&decision.action, Action::Apply(apply) if apply.precondition == Precondition::Absent);
-        if !creates {
-            return decision;
-        }
-        let is_old = |since: Instant| now.saturating_duration_since(since) >= ABSENCE_LIFETIME;
-        match self.objects.entries.get_mut(id) {
-            Some(entry) if entry.absent_since.is_some_and(is_old) => {
-                (entry.direct_view, entry.absent_since) = (None, None);
-                Decision { action: Action::Lookup, ..decision }
-            }
-            _ => decision,
         }
     }
 

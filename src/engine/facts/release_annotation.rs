@@ -9,8 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
-use crate::engine::decide::decision::ApplyRequest;
-use crate::engine::restart::config_hash::HashKey;
+use crate::engine::facts::config_hash::HashKey;
 use crate::engine::{ContentRef, PruneTiming, RolloutOverlay, is_workload};
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -82,13 +81,6 @@ impl SealedFacts {
     /// Returns the facts of an object that is no workload.
     pub(crate) fn of(timing: PruneTiming, serial: u64) -> Self {
         Self { timing, serial, overlay: SealedOverlay::Unsaid, creator: JobCreator::Rhumb, render: None }
-    }
-
-    /// Returns the facts for the seal of a write.
-    pub(in crate::engine) fn of_write(id: &ObjectId, apply: &ApplyRequest, serial: u64) -> Self {
-        let overlay =
-            if is_workload(id) { SealedOverlay::Known(apply.variant.overlay) } else { SealedOverlay::Unsaid };
-        Self { overlay, ..Self::of(apply.desired.traits.prune_timing, serial) }
     }
 }
 

@@ -19,29 +19,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::decide::decision::{Action, ApplyRequest, Decision, Precondition};
+use crate::engine::facts::config_hash::{HashKey, key_id};
 use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
-use crate::engine::facts::release_annotation::{
-    JobCreator, ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay,
-};
-use crate::engine::restart::config_hash::HashKey;
-use crate::engine::restart::config_restart::{ReadState, key_id};
+use crate::engine::facts::read_state::ReadState;
+use crate::engine::facts::release_annotation::{ReleaseAnnotation, ReleaseKey, SealedFacts, SealedOverlay};
 use crate::engine::state::Engine;
 use crate::engine::{
-    ContentRef, GeneratedMark, LiveObject, ObjectOwner, Reason, RolloutOverlayState, SourceId, WorkloadPhase,
-    is_workload,
+    ContentRef, LiveObject, ObjectOwner, RolloutOverlayState, SourceId, WorkloadPhase, is_workload,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The newest release that was seen on an object, by its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewestRelease {
-    serial: u64,
-    hash: ContentHash,
+    pub(in crate::engine) serial: u64,
+    pub(in crate::engine) hash: ContentHash,
     /// The source that it was sealed for, where that is one of this process.
-    source: Option<SourceId>,
+    pub(in crate::engine) source: Option<SourceId>,
     /// The overlay of a workload, as its seal proves it.
-    overlay: RolloutOverlayState,
+    pub(in crate::engine) overlay: RolloutOverlayState,
 }
 
 /// The keys that this process has known, and the objects whose annotation none of them proves.
@@ -49,9 +45,9 @@ pub(crate) struct NewestRelease {
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct ReleaseProofs {
     /// The newest one seals, each proves.
-    keys: Vec<ReleaseKey>,
+    pub(in crate::engine) keys: Vec<ReleaseKey>,
     /// The reason for a missing key, where that is known.
-    unreadable_reason: Option<Arc<str>>,
+    pub(in crate::engine) unreadable_reason: Option<Arc<str>>,
     /// The objects that the informers show with an unproven release.
     unproven: BTreeSet<ObjectId>,
 }
@@ -67,14 +63,6 @@ impl LiveObject {
     /// Returns whether nothing proves that we put there what is there.
     pub fn is_unproven(&self) -> bool {
         self.release.is_none()
-    }
-}
-
-impl ApplyRequest {
-    /// Returns the annotation for the written object.
-    pub(crate) fn release_annotation(&self) -> ReleaseAnnotation {
-        let release = ContentRef { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
-        ReleaseAnnotation { release, seal: self.seal }
     }
 }
 
@@ -125,29 +113,6 @@ impl Engine {
         self.entry(id).and_then(|entry| entry.newest_release).map_or(0, |newest| newest.serial)
     }
 
-    /// Returns the serial number for the next release of an object. The same release under the same
-    /// overlay keeps its own, so that to write it again changes nothing. A Job that is created gets
-    /// another one: by that it is known from an earlier incarnation, and from a copy.
-    ///
-    /// It is the time in seconds at least. So it is above all earlier ones, also of an earlier
-    /// object of this name, and of releases that this process has not seen.
-    fn next_serial(&self, id: &ObjectId, apply: &ApplyRequest, hash: ContentHash) -> u64 {
-        let wall = self.wall_clock().map_or(1, |wall| wall.as_second().max(1).cast_unsigned());
-        let is_new_job = id.is("batch", "Job") && apply.precondition == Precondition::Absent;
-        match self.entry(id).and_then(|entry| entry.newest_release) {
-            Some(newest)
-                if !is_new_job
-                    && newest.hash == hash
-                    && newest.source == Some(apply.source)
-                    && newest.overlay == RolloutOverlayState::from(apply.variant.overlay) =>
-            {
-                newest.serial.max(1)
-            }
-            Some(newest) => wall.max(newest.serial + 1),
-            None => wall,
-        }
-    }
-
     /// Takes over the key for the seals of releases, or that there is none.
     pub(in crate::engine) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.objects.proofs;
@@ -179,15 +144,6 @@ impl Engine {
     /// Returns whether it is not known yet if there is a key.
     pub(in crate::engine) fn is_reading_release_key(&self) -> bool {
         self.objects.proofs.keys.is_empty() && self.objects.proofs.unreadable_reason.is_none()
-    }
-
-    /// Returns why no seal can be checked or made; none where that can be done.
-    pub(in crate::engine) fn release_key_blocker(&self) -> Option<Reason> {
-        match &self.objects.proofs.unreadable_reason {
-            _ if !self.objects.proofs.keys.is_empty() => None,
-            Some(why) => Some(Reason::KeyUnavailable(why.clone())),
-            None => Some(Reason::Reading(key_id())),
-        }
     }
 
     /// Returns the source in whose inventory an object provably is. Only such an object counts, and
@@ -342,44 +298,6 @@ impl Engine {
         let entry = self.entry(id)?;
         entry.accepted.content().filter(|accepted| accepted.has_hash(shown.hash))?;
         Some(ContentRef { hash: shown.hash, revision: entry.revision.clone()? })
-    }
-
-    /// Returns who created the incarnation of a Job that a write is for.
-    fn job_creator(&self, id: &ObjectId, apply: &ApplyRequest) -> JobCreator {
-        let is_trusted = || {
-            let shown = self.entry(id).zip(self.live_object(id));
-            shown.is_some_and(|(entry, live)| entry.is_created_by_rhumb(live))
-        };
-        if !id.is("batch", "Job") || apply.precondition == Precondition::Absent || is_trusted() {
-            JobCreator::Rhumb
-        } else {
-            JobCreator::Others
-        }
-    }
-
-    /// Returns the hash of the render that made up values of an object, for the seal of a write. A
-    /// creation brings the values; later they are left alone, and only a seal says whose they are.
-    /// So none is known of an object that an older version created, as its seals name no render.
-    fn render_for_seal(&self, id: &ObjectId, apply: &ApplyRequest) -> Option<ContentHash> {
-        if apply.precondition == Precondition::Absent {
-            return apply.desired.generated.as_deref().map(GeneratedMark::render_hash);
-        }
-        self.live_object(id)?.sealed_render.as_deref().copied()
-    }
-
-    /// Seals what a write is to say.
-    pub(in crate::engine) fn seal_decision(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let (Action::Apply(apply), Some(key)) = (&decision.action, self.objects.proofs.keys.last()) else {
-            return decision;
-        };
-        let release = apply.release_annotation().release;
-        let facts = SealedFacts {
-            creator: self.job_creator(id, apply),
-            render: self.render_for_seal(id, apply),
-            ..SealedFacts::of_write(id, apply, self.next_serial(id, apply, release.hash))
-        };
-        let seal = key.seal(&self.sources.inventory_ids()[apply.source], id, &release, facts);
-        Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }
 

@@ -8,9 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::informer_groups::{InformerGroupId, OWN_INFORMER_GROUP};
 use crate::engine::{
-    AdoptPolicy, AllowList, BlastRadius, BudgetNarrowing, MovedObjects, OptOutPolicy, PRUNE_DELAY,
-    PrunePolicy, RepositoryExtent, RepositoryIdentity, SourceLifecycle, Uid,
+    AdoptPolicy, AllowList, BlastRadius, BudgetNarrowing, MovedObjects, OptOutPolicy, PrunePolicy,
+    RepositoryExtent, SourceLifecycle, Uid,
 };
+
+/// The default time for which others may come to want a dropped object.
+pub(crate) const PRUNE_DELAY: Duration = Duration::from_secs(30);
+
+/// The repository that a source follows, as others may follow it too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RepositoryIdentity {
+    /// It was not observed yet.
+    #[default]
+    Unknown,
+    /// It follows none: its revisions are its own.
+    None,
+    /// Its place without credentials, and the reference in it.
+    Repository(Arc<str>),
+}
 
 /// Indicates whether a source writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

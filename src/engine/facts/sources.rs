@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::deletion::cached_prune_decisions::CachedPruneDecisions;
+use crate::engine::facts::causes::reason_code::CauseCode;
+use crate::engine::facts::prune_decisions::CachedPruneDecisions;
 use crate::engine::facts::source_declaration::{AcceptanceRecord, SourceDeclaration};
 use crate::engine::{
     Acknowledgement, Authorship, FileFacts, KeptObjects, ManifestIndex, ObjectCounts, PauseIntent,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 
 /// The fault for which a kind cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

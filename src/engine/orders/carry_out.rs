@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::orders::intents::Acknowledgement;
+use crate::engine::facts::live_object::live_overlay;
+use crate::engine::facts::records::intents::Acknowledgement;
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction};
+use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::engine::orders::order::{Order, OrderVerb};
 use crate::engine::orders::order_outcome::{AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit};
 use crate::engine::orders::undo::UndoRequest;
-use crate::engine::rollout::ledger::ReleaseUnit;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
-use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, RolloutOverlay};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::engine::facts::records::intents::Acknowledgement;
 use crate::object::ObjectId;
 
 /// The outcome of a pause or a hold.
@@ -33,5 +34,37 @@ impl IntentOutcome {
             Some(until) => Self::Held(id.clone(), until),
             None => Self::EndUnreadable(id.clone()),
         }
+    }
+}
+
+impl Acknowledgement {
+    /// Returns the outcome that follows once the pause or the hold is gone. None where that is
+    /// recorded already, or it had no effect.
+    pub(in crate::engine) fn end_outcome(&self) -> Option<IntentOutcome> {
+        // Until when it would have been held says nothing any more.
+        let subject = |rest: &str| rest.split_once(" until ").map_or(rest, |(subject, _)| subject).into();
+        if let Some(rest) = self.outcome.strip_prefix("paused: ") {
+            return Some(IntentOutcome::Resumed(subject(rest)));
+        }
+        self.outcome.strip_prefix("held: ").map(|rest| IntentOutcome::Released(subject(rest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_pause_or_hold_that_counted_says_what_follows_once_it_is_gone() {
+        let check = |outcome: &str, expected: Option<IntentOutcome>| {
+            assert_eq!(Acknowledgement::new(&"1-a".into(), outcome).end_outcome(), expected, "{outcome}");
+        };
+        let env = || "ConfigMap shop/env".into();
+        check("paused: ConfigMap shop/env", Some(IntentOutcome::Resumed(env())));
+        check("held: ConfigMap shop/env until tomorrow", Some(IntentOutcome::Released(env())));
+        check("not held: ConfigMap shop/env: until when cannot be read", None);
+        check("not in effect: ConfigMap shop/env", None);
+        check("resumed: ConfigMap shop/env", None);
+        check("undone: revision r2", None);
     }
 }

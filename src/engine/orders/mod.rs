@@ -3,8 +3,8 @@
 pub(super) mod carry_out;
 pub(super) mod confirmations;
 pub(super) mod intent_outcome;
-pub(super) mod intents;
 pub(super) mod order;
 pub(super) mod order_outcome;
 pub(super) mod pauses;
+pub(super) mod retry;
 pub(super) mod undo;

@@ -11,15 +11,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Uid;
-use crate::engine::rollout::ledger_text::{object_word, parse_object_word};
+use crate::engine::facts::records::intents::MAX_ORDER_TOKEN_BYTES;
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId, truncate};
 
 /// The maximum number of pending orders of a source: each is remembered in the inventory, in at
 /// most half a kilobyte.
 pub(in crate::engine) const MAX_ORDERS: usize = 100;
-
-/// The longest token in bytes: that of the command line has some 20.
-pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 
 /// The longest order in bytes: names of objects have at most 253, and so has nearly every user's.
 const MAX_ORDER_BYTES: usize = 2048;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::engine::decide::reason_code::CauseCode;
-use crate::engine::rollout::ledger::ReleaseUnit;
+use crate::engine::facts::causes::reason_code::CauseCode;
+use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::object::{ObjectId, Revision};
 
 /// The outcome of an order, and who gave it.

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use crate::engine::decide::decision::{Action, ApplyPurpose, Decision};
 use crate::engine::facts::entry::SourceId;
+use crate::engine::facts::records::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::carry_out::DoneOrder;
 use crate::engine::orders::intent_outcome::IntentOutcome;
-use crate::engine::orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
 use crate::engine::orders::order::Order;
 use crate::engine::orders::undo::UndoRequest;
 use crate::engine::state::Engine;

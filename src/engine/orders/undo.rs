@@ -9,13 +9,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction};
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::orders::carry_out::OrderAnswer;
 use crate::engine::orders::order::Order;
 use crate::engine::orders::order_outcome::{
     AnsweredOrder, OrderObstacle, OrderOutcome, RejectedUnit, UndoTarget, UndoneUnit,
 };
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::state::Engine;
 use crate::engine::{ContentRef, DesiredState, SharedDesiredObject};

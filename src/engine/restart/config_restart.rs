@@ -9,39 +9,23 @@ use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+use crate::engine::facts::changed_data::ChangedData;
+use crate::engine::facts::config_hash::{ConfigData, HashKey, config_hash, key_id};
+use crate::engine::facts::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::facts::desired::ConfigRole;
 use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
+use crate::engine::facts::read_state::ReadState;
+use crate::engine::facts::records::release_unit::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::facts::sources::SourceState;
-use crate::engine::restart::changed_data::ChangedData;
 use crate::engine::restart::config_consumers::DataViews;
-use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
-use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
-use crate::engine::rollout::ledger::{ConfigRestart, ReleaseUnit, UnitMember};
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease};
 use crate::engine::state::Engine;
 use crate::engine::{
     AcceptedContent, DependencyState, DesiredObject, DesiredState, DirectView, LiveObject, ObjectEntry,
     Reason,
 };
-use crate::object::{ContentHash, GroupKind, ObjectId};
-
-/// The Secret that holds the key for hashes of data, in the namespace of the inventories.
-pub(crate) const CONFIG_KEY_SECRET_NAME: &str = "config-key.rhumb.dev";
-
-/// The state of something that has to be read.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) enum ReadState<T> {
-    /// It is being read.
-    #[default]
-    Reading,
-    /// This.
-    Value(T),
-    /// It cannot be read, and why: nothing waits for it.
-    Unreadable(Arc<str>),
-}
+use crate::object::{ContentHash, ObjectId};
 
 /// The data that pods use.
 #[derive(Debug, Default)]
@@ -563,11 +547,6 @@ impl Engine {
             .and_then(|(_, desired)| desired.restart_references());
         ChangedData::of(uses.unwrap_or_default(), started)
     }
-}
-
-/// Returns the Secret that holds the key; only its name matters here.
-pub(in crate::engine) fn key_id() -> ObjectId {
-    ObjectId::new(&GroupKind::new("", "Secret"), None, CONFIG_KEY_SECRET_NAME)
 }
 
 impl LiveObject {

@@ -13,14 +13,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::engine::decide::budget_shortage::{BudgetScope, BudgetShortage};
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
-use crate::engine::rollout::budget::{
-    BudgetBound, BudgetNarrowing, BudgetScope, BudgetShortage, BudgetSlot, SlotPriority, SlotRequest,
-    grant_slots,
-};
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger};
+use crate::engine::facts::budget::BudgetNarrowing;
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget};
+use crate::engine::rollout::budget::{BudgetBound, BudgetSlot, SlotPriority, SlotRequest, grant_slots};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::rollout::start_rate::RolloutStart;

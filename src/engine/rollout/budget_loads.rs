@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::decide::decision::ReplicaOwner;
-use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot};
+use crate::engine::decide::budget_shortage::{BudgetScope, BudgetShortage};
+use crate::engine::facts::effective_content::ReplicaOwner;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::state::Engine;
 use crate::engine::{

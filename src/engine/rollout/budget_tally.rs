@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::decide::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+use crate::engine::decide::budget_shortage::{BudgetScope, BudgetShortage};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, BudgetSlot, WorkloadLoad};
-use crate::engine::rollout::budget_holding::{BudgetHolding, ClaimHolder, HolderProcess};
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
+use crate::engine::rollout::budget::{BudgetSlot, WorkloadLoad};
 use crate::engine::rollout::counted_pods::unavailable_pods;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
-use crate::engine::rollout::ledger_text::{object_word, parse_object_word, read_name};
+use crate::engine::rollout::ledger_text::read_name;
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{KindState, LiveObject, is_workload};

@@ -13,17 +13,19 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::decide::budget_shortage::BudgetShortage;
 use crate::engine::decide::decision::ApplyRequest;
-use crate::engine::facts::nodes::NodeChange;
-use crate::engine::rollout::budget::{BudgetShortage, BudgetSlot};
+use crate::engine::facts::live_object::live_overlay;
+use crate::engine::facts::overlay::RolloutOverlayState;
+use crate::engine::facts::steps::Steps;
+use crate::engine::rollout::budget::BudgetSlot;
+use crate::engine::rollout::nodes::NodeChange;
 use crate::engine::rollout::pod_eviction::{
     NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
-use crate::engine::rollout::steps::{
-    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, Steps,
-};
+use crate::engine::rollout::step_overlay::{StepState, max_loss_under};
+use crate::engine::rollout::steps::{PromotionRequest, StepDecision, StepProgress};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
 use crate::engine::{

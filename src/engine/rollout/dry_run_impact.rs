@@ -8,31 +8,17 @@
 //! to the version that shows them. An adoption that reclaims fields of kubectl first is bound to
 //! the uid.
 
-use serde::{Deserialize, Serialize};
-
 use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::decide::is_serving;
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
 };
+use crate::engine::facts::dry_run_impact::DryRunImpact;
 use crate::engine::facts::entry::DirectView;
 use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState, Uid};
-use crate::object::{ContentHash, ObjectId};
-
-/// The server's answer about one content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DryRunImpact {
-    /// The content.
-    pub content: ContentHash,
-    /// The incarnation.
-    pub uid: Uid,
-    /// The generation of the object that it was compared with.
-    pub generation: i64,
-    /// The impact.
-    pub impact: Impact,
-}
+use crate::engine::{DesiredObject, LiveObject, RolloutOverlayState};
+use crate::object::ObjectId;
 
 impl Engine {
     /// Turns a write of unknown impact into the question for it, and records for a known one

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 use crate::engine::rollout::pods::RolloutFailure;
 use crate::engine::{HeldStep, RefusalCause};
 use crate::health::Health;

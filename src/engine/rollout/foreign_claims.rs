@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
+use crate::engine::decide::budget_shortage::{BudgetScope, BudgetShortage};
 use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
 use crate::engine::rollout::start_rate::RolloutStart;

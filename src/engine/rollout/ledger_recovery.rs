@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::engine::rollout::budget::BudgetShortage;
+use crate::engine::decide::budget_shortage::BudgetShortage;
+use crate::engine::facts::records::release_unit::ReleaseUnit;
 use crate::engine::rollout::budget_tally::BudgetTally;
-use crate::engine::rollout::ledger::{ReleaseUnit, RolloutClaim, RolloutLedger};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;
@@ -196,8 +197,8 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::facts::authors::AuthoredRevision;
-    use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
+    use crate::engine::facts::records::release_unit::{RollbackTarget, UnitMember};
+    use crate::engine::rollout::ledger_authors::AuthoredRevision;
     use crate::engine::rollout::start_rate::RolloutStart;
     use crate::engine::tests::world::{config, workload};
     use crate::engine::{Authorship, HashCiphers};

@@ -12,15 +12,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::facts::authors::AuthoredRevisionText;
 use crate::engine::facts::hash_seal::{HashCipherStatus, HashCiphers};
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
+use crate::engine::facts::records::release_unit::{ConfigRestart, ReleaseUnit, RollbackTarget, UnitMember};
 use crate::engine::rollout::budget_tally::BudgetTallyText;
-use crate::engine::rollout::ledger::{
-    ConfigRestart, ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember, UnreadableClaim,
-};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, UnreadableClaim};
+use crate::engine::rollout::ledger_authors::AuthoredRevisionText;
 use crate::engine::rollout::queue::QueuedObjectText;
 use crate::engine::rollout::start_rate::RolloutStartText;
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision, truncate};
+use crate::object::{ContentHash, ObjectId, Revision, truncate};
 
 /// The most bytes of the name of a process, source or inventory in the ledger. The names that rhumb
 /// writes are shorter. Anybody who may write the ConfigMap may write any other.
@@ -119,20 +119,6 @@ struct UnitMemberText {
     /// the last two where they are known. Older versions pass over the number of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restarted: Option<String>,
-}
-
-/// Returns an object in one word, for example `Deployment.apps/shop/web`. A cluster-scoped one has
-/// nothing between the slashes.
-pub(crate) fn object_word(id: &ObjectId) -> String {
-    format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
-}
-
-/// Reads what [`object_word`] writes.
-pub(crate) fn parse_object_word(word: &str) -> Option<ObjectId> {
-    let mut parts = word.splitn(3, '/');
-    let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-    let namespace = (!namespace.is_empty()).then_some(namespace);
-    (!kind.is_empty() && !name.is_empty()).then(|| ObjectId::new(&GroupKind::parse(kind), namespace, name))
 }
 
 impl RolloutLedger {
@@ -326,11 +312,12 @@ impl UnitText {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::facts::authors::AuthoredRevision;
     use crate::engine::rollout::budget_tally::BudgetTally;
+    use crate::engine::rollout::ledger_authors::AuthoredRevision;
     use crate::engine::rollout::queue::QueuedObject;
     use crate::engine::rollout::start_rate::RolloutStart;
     use crate::engine::{Authorship, ContentRef};
+    use crate::object::GroupKind;
 
     #[test]
     fn a_target_of_another_inventory_is_read_as_it_is_written() {
@@ -417,15 +404,6 @@ mod tests {
         assert_eq!(RolloutLedger::parse(&ledger.text(&seals).unwrap(), &seals).unwrap(), ledger);
         assert_eq!(RolloutLedger::parse("{}", &seals).unwrap(), RolloutLedger::default());
         assert!(RolloutLedger::parse("claims", &seals).is_err());
-    }
-
-    #[test]
-    fn an_object_is_read_as_it_is_written() {
-        let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
-        assert_eq!(parse_object_word(&object_word(&role)), Some(role));
-        for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
-            assert_eq!(parse_object_word(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::decide::decision::Decision;
+use crate::engine::facts::live_object::live_overlay;
 use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
 use crate::engine::rollout::ledger_text::read_name;
-use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::{CurrentStep, StepDecision, next};
 use crate::engine::state::Engine;
 use crate::engine::{Reason, RolloutLedger, SourceId, object_word, parse_object_word};

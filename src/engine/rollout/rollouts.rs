@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::decide::decision::{ApplyPurpose, ApplyRequest};
+use crate::engine::facts::budget::Budget;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::budget::{Budget, BudgetSlot};
+use crate::engine::facts::live_object::live_overlay;
+use crate::engine::rollout::budget::BudgetSlot;
 use crate::engine::rollout::decision_memo::DecisionMemo;
 use crate::engine::rollout::evaluation::{RolloutTracking, RolloutVerdict, UnjudgedFailure};
 use crate::engine::rollout::events::{RolloutEventKind, UnreportedEvents};
@@ -28,7 +30,7 @@ use crate::engine::rollout::recreation::RolloutMethod;
 use crate::engine::rollout::rollback::RollbackState;
 use crate::engine::rollout::slot_requests::SlotRequests;
 use crate::engine::rollout::start_rate::StartHistory;
-use crate::engine::rollout::step_overlay::{StepState, live_overlay};
+use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::rollout::step_tracking::StepTracking;
 use crate::engine::rollout::stuck_stateful_set::DeletedPod;
 use crate::engine::rollout::unit_transfer::UnitTransfers;
@@ -123,6 +125,21 @@ impl Rollout {
     /// Returns whether a view of this version is no older than the write of the rollout.
     pub(in crate::engine) fn is_shown_at(&self, version: ResourceVersion) -> bool {
         self.min_resource_version.is_some_and(|written| version >= written)
+    }
+
+    /// Returns whether it failed, and keeps its place of the budget.
+    pub(in crate::engine) fn has_failed_in_slot(&self) -> bool {
+        self.failed.is_some() && self.slot == BudgetSlot::Taken
+    }
+
+    /// Returns whether it has a claim, and takes a place of the budget.
+    pub(in crate::engine) fn has_claimed_slot(&self) -> bool {
+        self.claim.is_some() && self.slot == BudgetSlot::Taken
+    }
+
+    /// Returns whether a Service waits to be switched to the workload, which is healthy.
+    pub(in crate::engine) fn is_awaiting_switch(&self) -> bool {
+        self.switch == ServiceSwitch::Waiting
     }
 
     /// Returns its pods, unless they were reported before its write.

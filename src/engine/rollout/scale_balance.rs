@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::decide::decision::{Action, Decision};
+use crate::engine::facts::live_object::live_overlay;
+use crate::engine::facts::overlay::RolloutOverlayState;
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
-use crate::engine::rollout::step_overlay::live_overlay;
-use crate::engine::rollout::steps::RolloutOverlayState;
 use crate::engine::state::Engine;
 use crate::engine::{HeldStep, LiveObject, Reason, ResourceVersion, RolloutOverlay, SurplusOutcome, Uid};
 use crate::object::ObjectId;

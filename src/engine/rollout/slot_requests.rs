@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::engine::rollout::budget::{BudgetShortage, SlotRequest};
+use crate::engine::decide::budget_shortage::BudgetShortage;
+use crate::engine::rollout::budget::SlotRequest;
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::object::ObjectId;
 

@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::records::clock_skew::MAX_CLOCK_SKEW;
+use crate::engine::facts::records::object_word::{object_word, parse_object_word};
 use crate::engine::rollout::ledger::RolloutLedger;
-use crate::engine::rollout::ledger_text::{object_word, parse_object_word, read_name};
+use crate::engine::rollout::ledger_text::read_name;
 use crate::object::ObjectId;
-
-/// The largest difference of two hosts' clocks that widens nothing. Kerberos bears as much.
-pub(in crate::engine) const MAX_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// The time for which a start counts.
 const START_WINDOW: Duration = Duration::from_mins(1);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::decide::is_serving;
+use crate::engine::decide::step_wait::StepRequirement;
+use crate::engine::facts::live_object::live_overlay;
+use crate::engine::facts::overlay::RolloutOverlayState;
+use crate::engine::facts::steps::Steps;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
-use crate::engine::rollout::steps::{
-    PromotionRequest, RolloutOverlayState, StepDecision, StepProgress, StepRequirement, Steps, next,
-};
+use crate::engine::rollout::steps::{PromotionRequest, StepDecision, StepProgress, next};
 use crate::engine::state::Engine;
 use crate::engine::{
     DesiredObject, LiveObject, ReplicaOwner, RolloutOverlay, UpdateStrategy, WorkloadPhase, is_workload,
@@ -217,25 +219,6 @@ impl Engine {
             }
             StepDecision::Enter(_) | StepDecision::Finish => StepState::Done,
         })
-    }
-}
-
-/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
-/// step.
-pub(in crate::engine) fn is_tightening(shown: RolloutOverlayState, overlay: Option<RolloutOverlay>) -> bool {
-    match (shown, overlay) {
-        (RolloutOverlayState::Overlaid(shown), Some(overlay)) => {
-            shown != overlay && shown.tightest(overlay) == Some(overlay)
-        }
-        _ => false,
-    }
-}
-
-/// Returns the overlay that the cluster shows.
-pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<RolloutOverlay> {
-    match live.overlay {
-        RolloutOverlayState::Overlaid(overlay) => Some(overlay),
-        _ => None,
     }
 }
 

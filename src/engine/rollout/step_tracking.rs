@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
+use crate::engine::rollout::nodes::NodeStore;
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::object::ObjectId;
 

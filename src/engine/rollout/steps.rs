@@ -5,160 +5,12 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
-use crate::object::annotations;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::engine::RolloutOverlay;
-use crate::engine::facts::label_selector::LabelSelector;
-use crate::engine::rollout::step_annotations::{self, StepMechanism};
-use crate::object::{Diagnostic, Object, annotation_text, value_at};
-
-/// The number of pods that get the new template in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum StepSize {
-    /// A number of pods.
-    Pods(u32),
-    /// This share of all pods, from 1 to 100, rounded up.
-    Percent(u32),
-}
-
-impl StepSize {
-    fn of(self, replicas: u32) -> u32 {
-        let pods = match self {
-            Self::Pods(pods) => pods,
-            Self::Percent(percent) => {
-                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
-                u32::try_from(pods).unwrap_or(u32::MAX)
-            }
-        };
-        pods.min(replicas)
-    }
-}
-
-/// The way in which a rollout leaves a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) enum PromotionMode {
-    /// It goes on by itself.
-    #[default]
-    Auto,
-    /// A person.
-    Manual,
-}
-
-/// The steps of a workload. They count from 1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Steps {
-    pub(in crate::engine) sizes: Vec<StepSize>,
-    pub(in crate::engine) soak: Duration,
-    pub(in crate::engine) promote: PromotionMode,
-    pub(in crate::engine) mechanism: StepMechanism,
-    pub(in crate::engine) nodes: Option<LabelSelector>,
-    /// Pods that the manifest's own partition keeps from a new template, of a StatefulSet.
-    pub(in crate::engine) manifest_partition: u32,
-}
-
-impl Steps {
-    /// Reads the steps of a content; none where it asks for none, or for what it cannot have.
-    pub fn of(content: &Value) -> Option<Self> {
-        let read = step_annotations::read(content);
-        read.steps.filter(|_| !read.found.iter().any(|finding| finding.is_error))
-    }
-
-    /// Returns how many steps there are.
-    pub fn count(&self) -> u32 {
-        u32::try_from(self.sizes.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Returns the nodes whose pods go first, of a DaemonSet.
-    pub fn nodes(&self) -> Option<&LabelSelector> {
-        self.nodes.as_ref()
-    }
-
-    /// Returns how many pods have the new template in a step; all that may have it, beyond the
-    /// last. Never less than in the step before it.
-    pub fn target(&self, step: u32, replicas: u32) -> u32 {
-        let all = replicas.saturating_sub(self.manifest_partition);
-        if step > self.count() {
-            return all;
-        }
-        let until = self.sizes.iter().take(step as usize);
-        until.map(|size| size.of(replicas)).max().unwrap_or(0).min(all)
-    }
-
-    /// Returns the overlay of a step; none beyond the last, and none where no pod could take the
-    /// new template.
-    pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<RolloutOverlay> {
-        let pods = self.target(step, replicas);
-        if step == 0 || step > self.last_step() || pods == 0 {
-            return None;
-        }
-        Some(match self.mechanism {
-            StepMechanism::Surge => RolloutOverlay::Surge { pods, step },
-            StepMechanism::InPlace => RolloutOverlay::InPlace { pods, step },
-            StepMechanism::Partition => {
-                RolloutOverlay::Partition { from: replicas.saturating_sub(pods), step }
-            }
-            StepMechanism::OnDelete => RolloutOverlay::OnDelete { step },
-        })
-    }
-
-    /// Returns the step that an overlay stands for. It is reported by the overlay and not by its
-    /// pods: with other replicas, or other steps, the same pods would stand for another step.
-    pub fn step_of(&self, overlay: RolloutOverlay) -> u32 {
-        overlay.step().unwrap_or(1).clamp(1, self.last_step())
-    }
-
-    /// Returns the last step that has an overlay. Of a DaemonSet that is one beyond its steps, as
-    /// its pods are evicted one by one to the end.
-    fn last_step(&self) -> u32 {
-        self.count().saturating_add(u32::from(self.mechanism == StepMechanism::OnDelete))
-    }
-}
-
-/// Says what is wrong with the words of an object that ask for steps.
-pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
-    let findings = step_annotations::read(&object.body).found.into_iter().map(|finding| {
-        let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
-        make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
-    });
-    findings.collect()
-}
-
-/// The state of the overlay for the template that is to be rolled out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RolloutOverlayState {
-    /// Another template: its rollout has not begun.
-    Other,
-    /// This template, and nothing holds it.
-    Plain,
-    /// This template under an overlay.
-    Overlaid(RolloutOverlay),
-    /// This template under an overlay that cannot be read.
-    Unreadable,
-}
-
-impl RolloutOverlayState {
-    /// Reads the annotations of a live object that has the template.
-    pub fn of(object: &Value) -> Self {
-        let is_there = value_at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
-        Self::read(is_there.then(|| annotation_text(object, annotations::OVERLAY)))
-    }
-
-    /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
-    pub fn read(annotation: Option<&str>) -> Self {
-        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Overlaid))
-    }
-}
-
-impl From<Option<RolloutOverlay>> for RolloutOverlayState {
-    fn from(overlay: Option<RolloutOverlay>) -> Self {
-        overlay.map_or(Self::Plain, Self::Overlaid)
-    }
-}
+use crate::engine::decide::step_wait::{StepRequirement, StepWait, SurplusOutcome, SurplusPods};
+use crate::engine::facts::overlay::RolloutOverlayState;
+use crate::engine::facts::steps::{PromotionMode, Steps};
 
 /// The promotion that a person ordered for this template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -204,19 +56,6 @@ pub enum StepDecision {
     Finish,
 }
 
-/// The reason for which a workload stays in its step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepWait {
-    /// The step, from 1; beyond the last, the rest of a DaemonSet.
-    pub step: u32,
-    /// The number of steps.
-    pub of: u32,
-    /// The missing requirement.
-    pub lacks: StepRequirement,
-    /// Pods beyond those of the step that have the new template.
-    pub surplus: SurplusPods,
-}
-
 /// A step that holds a workload now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CurrentStep {
@@ -224,27 +63,6 @@ pub(crate) enum CurrentStep {
     Stays(StepWait, Option<SurplusOutcome>),
     /// The next step waits for the rollout budget.
     AwaitsBudget,
-}
-
-/// The fate of pods beyond those of a step that a scale gave to a held template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SurplusOutcome {
-    /// They are removed as old pods become available.
-    Removed,
-    /// They cannot be removed, for this reason.
-    Kept(Arc<str>),
-}
-
-/// Pods that came by a scale to a template that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SurplusPods {
-    /// None did.
-    None,
-    /// The number of pods by the shares in which the controller of a Deployment adds them.
-    Shared(u32),
-    /// The number of highest pods that a StatefulSet creates with the new template. One of them
-    /// that is deleted gets the old one.
-    Made(u32),
 }
 
 impl SurplusPods {
@@ -258,22 +76,6 @@ impl SurplusPods {
         };
         if more == 0 { Self::None } else { surplus(more) }
     }
-}
-
-/// A requirement for leaving a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepRequirement {
-    /// Pods of the new template that are Ready.
-    Pods {
-        /// The number of Ready pods.
-        ready: u32,
-        /// The number of Ready pods that the step needs.
-        target: u32,
-    },
-    /// Time.
-    Soak(Duration),
-    /// A person's word.
-    Promotion,
 }
 
 /// Decides what to do with a workload whose new template goes in steps.

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use crate::engine::decide::decision::{Action, ApplyPurpose, ApplyRequest, Decision};
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutClaim, RolloutLedger, UnitMember};
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::rollout::step_overlay::is_at_step;
 use crate::engine::state::{DecisionMode, Engine};

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::kinds::KindState;
 use crate::engine::facts::lookup_counts;
-use crate::engine::facts::record_size::RecordSizes;
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget, UnitMember};
+use crate::engine::rollout::record_size::RecordSizes;
 use crate::engine::rollout::unit_transfer::inventory_of;
 use crate::engine::state::Engine;
 use crate::engine::{

@@ -8,7 +8,7 @@ use super::safety;
 use super::world::{
     FIRST, SECOND, SET, World, WorldObject, config, desired, following, id, reading, start_time, workload,
 };
-use crate::engine::restart::config_restart::key_id;
+use crate::engine::facts::config_hash::key_id;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::decision_inputs::{Scene, content, paused, same_template, scene};
 use super::world::workload;
 use crate::engine::decide::decision::DecisionInput;
-use crate::engine::restart::config_stamp::PinnedConfig;
+use crate::engine::facts::config_stamp::PinnedConfig;
 use crate::engine::*;
 use crate::object::{ContentHash, annotations};
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
-use crate::engine::decide::decision::Observation;
-use crate::engine::deletion::handover::labelled_inventory_id;
+use crate::engine::decide::decision::{Observation, labelled_inventory_id};
 use crate::engine::deletion::peer_sources::DeletionConsent;
 use crate::engine::facts::lookup_counts::take_count;
 use crate::engine::*;

@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::rollout::step_overlay::{is_tightening, max_loss_under};
+use crate::engine::facts::overlay::is_tightening;
+use crate::engine::rollout::step_overlay::max_loss_under;
 use crate::engine::{RolloutOverlay, RolloutOverlayState, UpdateStrategy, apply_overlay};
 use crate::object::GroupKind;
 use crate::object::canonical_json;

@@ -11,7 +11,7 @@ use super::world::{
     FIRST, SECOND, SET, World, WorldObject, budget, config, desired, following, naming, reading, start_time,
     workload,
 };
-use crate::engine::facts::authors::AuthoredRevision;
+use crate::engine::rollout::ledger_authors::AuthoredRevision;
 use crate::engine::*;
 use crate::manifest::{KindScope, KindScopes};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::engine::rollout::steps::SurplusPods;
+use crate::engine::decide::step_wait::SurplusPods;
 use crate::engine::{
     PromotionRequest, RolloutOverlay, RolloutOverlayState, StepDecision, StepProgress, StepRequirement,
     Steps, check_annotations, check_steps, next,

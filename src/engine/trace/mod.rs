@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** no secret is in it. The engine knows no data of Secrets, only hashes of them. A
 //! trace has keyed stand-ins of these ([`stand_ins`]). In place of the key that seals and hashes,
-//! it has the answers of that (`restart/key_answers.rs`). Findings about manifests are left out.
+//! it has the answers of that (`facts/key_answers.rs`). Findings about manifests are left out.
 //! So are the words of a root that does not render: the names that they rule out are answers as
 //! well.
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::restart::config_hash::HashKey;
-use crate::engine::restart::key_answers::KeyAnswers;
+use crate::engine::facts::config_hash::HashKey;
+use crate::engine::facts::key_answers::KeyAnswers;
 use crate::engine::trace::stand_ins::StandIns;
 use crate::object::serial::{count_instants_from, optional_instant_form};
 

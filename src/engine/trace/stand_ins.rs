@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::engine::restart::config_hash::HashKey;
+use crate::engine::facts::config_hash::HashKey;
 use crate::object::serial::{DIGEST_MARK, HASH_MARK};
 use crate::object::{ContentHash, hex_text};
 

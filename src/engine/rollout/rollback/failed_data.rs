@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::engine::LiveObject;
 use crate::engine::facts::entry::SourceId;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, bound_cause};
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction};
+use crate::engine::rollout::rollback::rejection::bound_cause;
 use crate::engine::rollout::rollback::rejection_cause::{FailedChange, FailedRelease, RejectionCause};
 use crate::engine::state::Engine;
 use crate::object::ObjectId;

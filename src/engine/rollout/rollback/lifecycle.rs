@@ -19,11 +19,10 @@ use std::collections::BTreeMap;
 
 use crate::engine::decide::decision::Decision;
 use crate::engine::facts::entry::{ApiRefusal, ObjectEntry, RefusalRule, SourceId};
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction, ReplacementContent};
+use crate::engine::facts::records::release_unit::{RollbackTarget, UnitMember};
 use crate::engine::rollout::budget::BudgetSlot;
-use crate::engine::rollout::ledger::{RollbackTarget, UnitMember};
-use crate::engine::rollout::rollback::rejection::{
-    Rejection, RejectionAction, ReplacementContent, bound_cause,
-};
+use crate::engine::rollout::rollback::rejection::bound_cause;
 use crate::engine::rollout::rollback::rejection_cause::RollbackObstacle;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ApiRefusal, SourceId};
-use crate::engine::rollout::ledger::ReleaseUnit;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, bound_cause};
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction};
+use crate::engine::facts::records::release_unit::ReleaseUnit;
+use crate::engine::rollout::rollback::rejection::bound_cause;
 use crate::engine::rollout::rollback::rejection_cause::RejectionCause;
 use crate::engine::state::Engine;
 use crate::object::ObjectId;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::RefusalCause;
-use crate::engine::restart::changed_data::ChangedData;
+use crate::engine::facts::changed_data::ChangedData;
 use crate::object::{ObjectId, Revision};
 
 /// The cause for which a unit is rejected.

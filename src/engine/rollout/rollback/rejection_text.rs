@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::hash_seal::{HashCipherStatus, HashCiphers};
+use crate::engine::facts::records::rejection::{Rejection, RejectionAction};
 use crate::engine::rollout::ledger_text::UnitText;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, bound_cause};
+use crate::engine::rollout::rollback::rejection::bound_cause;
 
 #[derive(Serialize, Deserialize)]
 struct RejectionText {

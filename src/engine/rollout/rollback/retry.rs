@@ -10,11 +10,10 @@
 use std::collections::BTreeSet;
 
 use crate::engine::facts::entry::SourceId;
-use crate::engine::orders::carry_out::OrderAnswer;
-use crate::engine::orders::order_outcome::{OrderObstacle, OrderOutcome};
+use crate::engine::facts::records::rejection::Rejection;
+use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget};
 use crate::engine::rollout::failure_cause::RolloutFailureCause;
-use crate::engine::rollout::ledger::{ReleaseUnit, RollbackTarget, RolloutLedger};
-use crate::engine::rollout::rollback::rejection::Rejection;
+use crate::engine::rollout::ledger::RolloutLedger;
 use crate::engine::rollout::rollouts::{Rollout, RolloutStartState};
 use crate::engine::state::Engine;
 use crate::engine::{BudgetSlot, DesiredState, LiveObject, WorkloadPhase};
@@ -40,44 +39,27 @@ impl crate::engine::rollout::rollback::RollbackState {
 }
 
 impl Engine {
-    /// Lets what was rejected be tried again.
-    pub(in crate::engine) fn retry(&mut self, source: SourceId, id: &ObjectId) -> OrderAnswer {
-        let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
-        let inventory = self.sources[source].inventory.iter();
-        let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
-        let rejecting = &mut self.sources[source].pending_rejections;
-        let unrecorded: Vec<Rejection> = rejecting.extract_if(.., |one| names(one)).collect();
-        let Some(known) = known else {
-            return OrderAnswer::Done(self.retry_unrecorded(source, id, &unrecorded));
-        };
+    /// Returns whether the unit of a rejection has to be recorded again before the inventory forgets
+    /// that, as failed content of it is still there.
+    pub(in crate::engine) fn is_recorded_before_retry(
+        &self,
+        source: SourceId,
+        rejection: &Rejection,
+    ) -> bool {
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.latest().filter(|_| !self.rollouts.ledger.is_saving());
-        let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
-        let outcome = retry_outcome(&known);
-        let keeps = !recorded && self.is_showing_failed_content(source, &known);
-        let retries = &mut self.rollouts.rollbacks.retries;
-        let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
-        if !retrying.contains(&(source, known.clone())) {
-            retrying.push((source, known));
-        }
-        if keeps { OrderAnswer::Deferred } else { OrderAnswer::Done(outcome) }
+        let recorded = ledger.is_some_and(|ledger| has_record(ledger, &rejection.unit));
+        !recorded && self.is_showing_failed_content(source, rejection)
     }
 
-    /// Judges rollouts anew whose rejections no inventory has recorded. Returns the outcome of the
-    /// order.
-    fn retry_unrecorded(
-        &mut self,
-        source: SourceId,
-        id: &ObjectId,
-        unrecorded: &[Rejection],
-    ) -> OrderOutcome {
-        let Some(first) = unrecorded.first() else {
-            return OrderOutcome::NothingDone(OrderObstacle::NothingRejected(id.clone()));
-        };
-        for member in unrecorded.iter().flat_map(|rejection| rejection.unit.members.keys()) {
-            self.restart_evaluation(source, member);
+    /// Lets the contents of a rejection that the inventory records be tried again.
+    pub(in crate::engine) fn begin_retry(&mut self, source: SourceId, rejection: Rejection) {
+        let keeps = self.is_recorded_before_retry(source, &rejection);
+        let retries = &mut self.rollouts.rollbacks.retries;
+        let retrying = if keeps { &mut retries.to_record } else { &mut retries.to_drop };
+        if !retrying.contains(&(source, rejection.clone())) {
+            retrying.push((source, rejection));
         }
-        retry_outcome(first)
     }
 
     /// Returns whether any member does not show its last good content.
@@ -220,7 +202,7 @@ impl Engine {
 
     /// Puts failed content that is still there under way again, also where this process has never
     /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
-    fn restart_evaluation(&mut self, source: SourceId, id: &ObjectId) {
+    pub(in crate::engine) fn restart_evaluation(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.live_object(id) else { return };
         let (Some(replica_status), Some(shown)) =
             (live.replica_status, live.shown_release().map(|release| release.hash))
@@ -251,12 +233,6 @@ impl Engine {
         self.rollouts.slot_requests.mark_stale();
         self.note_object_change(id);
     }
-}
-
-/// Returns the outcome of an order to try a unit again.
-fn retry_outcome(rejection: &Rejection) -> OrderOutcome {
-    let objects = rejection.unit.members.len() as u32;
-    OrderOutcome::Retried { objects, cause: rejection.cause.clone() }
 }
 
 /// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken

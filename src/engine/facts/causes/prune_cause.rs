@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::reason_code::CauseCode;
 use crate::engine::{AllowViolation, IncompleteCause};
 use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};
@@ -206,21 +206,4 @@ pub(crate) enum PeerInterest {
     Unobserved,
     /// It was asked to observe, and has not answered.
     Unanswered,
-}
-
-/// A kind of objects whose deletion loses data, or takes others along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LossyKind {
-    /// Anything in `kube-system`.
-    SystemObject,
-    /// A `Namespace`.
-    Namespace,
-    /// A `CustomResourceDefinition`.
-    Definition,
-    /// A `PersistentVolumeClaim`.
-    VolumeClaim,
-    /// A `PersistentVolume`.
-    Volume,
-    /// A `StatefulSet`.
-    StatefulSet,
 }

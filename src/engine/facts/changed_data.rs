@@ -1,6 +1,6 @@
 //! The data for which the pods of a workload were restarted. `render` has the words for them.
 
-use crate::engine::restart::config_stamp::ConfigStamp;
+use crate::engine::facts::config_stamp::ConfigStamp;
 use crate::object::ObjectId;
 
 /// The objects whose data changed, of those that the pods of a workload use.

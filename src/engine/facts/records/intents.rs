@@ -7,9 +7,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::orders::intent_outcome::IntentOutcome;
-use crate::engine::orders::order::MAX_ORDER_TOKEN_BYTES;
 use crate::object::truncate;
+
+/// The longest token in bytes: that of the command line has some 20.
+pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 
 /// The longest reason in bytes that is shown: it is written by whoever may annotate an object.
 const MAX_PAUSE_REASON_BYTES: usize = 256;
@@ -126,17 +127,6 @@ impl Acknowledgement {
         ["resumed: ", "released: "].iter().any(|word| self.outcome.starts_with(word))
     }
 
-    /// Returns the outcome that follows once the pause or the hold is gone. None where that is
-    /// recorded already, or it had no effect.
-    pub(in crate::engine) fn end_outcome(&self) -> Option<IntentOutcome> {
-        // Until when it would have been held says nothing any more.
-        let subject = |rest: &str| rest.split_once(" until ").map_or(rest, |(subject, _)| subject).into();
-        if let Some(rest) = self.outcome.strip_prefix("paused: ") {
-            return Some(IntentOutcome::Resumed(subject(rest)));
-        }
-        self.outcome.strip_prefix("held: ").map(|rest| IntentOutcome::Released(subject(rest)))
-    }
-
     /// Reads lines of `<token> <outcome in words>`: the newest, which are the last, and of each its
     /// beginning.
     pub(crate) fn parse_all(text: &str) -> Vec<Self> {
@@ -209,20 +199,6 @@ mod tests {
         check("released: ConfigMap shop/env", true, true);
         check("undone: revision r2", false, false);
         check("", false, false);
-    }
-
-    #[test]
-    fn a_recorded_pause_or_hold_that_counted_says_what_follows_once_it_is_gone() {
-        let check = |outcome: &str, expected: Option<IntentOutcome>| {
-            assert_eq!(Acknowledgement::new(&"1-a".into(), outcome).end_outcome(), expected, "{outcome}");
-        };
-        let env = || "ConfigMap shop/env".into();
-        check("paused: ConfigMap shop/env", Some(IntentOutcome::Resumed(env())));
-        check("held: ConfigMap shop/env until tomorrow", Some(IntentOutcome::Released(env())));
-        check("not held: ConfigMap shop/env: until when cannot be read", None);
-        check("not in effect: ConfigMap shop/env", None);
-        check("resumed: ConfigMap shop/env", None);
-        check("undone: revision r2", None);
     }
 
     #[test]

@@ -10,9 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::restart::key_answers::KeyAnswers;
+use crate::engine::facts::key_answers::KeyAnswers;
 use crate::object::serial::digest_form;
-use crate::object::{ContentHash, ObjectId, annotation_text, canonical_json};
+use crate::object::{ContentHash, GroupKind, ObjectId, annotation_text, canonical_json};
+
+/// The Secret that holds the key for hashes of data, in the namespace of the inventories.
+pub(crate) const CONFIG_KEY_SECRET_NAME: &str = "config-key.rhumb.dev";
 
 /// The shortest secret that a key is made of, in bytes.
 const MIN_KEY_BYTES: usize = 16;
@@ -192,6 +195,11 @@ pub(crate) fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value 
         annotations.insert(annotations::CONFIG_HASH.to_owned(), hash.to_string().into());
     }
     content
+}
+
+/// Returns the Secret that holds the key; only its name matters here.
+pub(in crate::engine) fn key_id() -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "Secret"), None, CONFIG_KEY_SECRET_NAME)
 }
 
 fn name_parts(id: &ObjectId) -> [&str; 4] {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::facts::effective_content::set_metadata;
-use crate::object::text_at;
+use crate::object::{annotation_text, text_at, value_at};
 
 /// A `minReadySeconds` that no new pod ever reaches: held pods never count as available.
 /// Old pods keep the figure of their own template, and stay available.
@@ -223,4 +223,47 @@ fn child_map<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mu
 /// Returns whether a count or a percentage is nothing.
 fn is_zero(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value.as_u64() == Some(0) || value.as_str().is_some_and(|text| text == "0%"))
+}
+
+/// The state of the overlay for the template that is to be rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RolloutOverlayState {
+    /// Another template: its rollout has not begun.
+    Other,
+    /// This template, and nothing holds it.
+    Plain,
+    /// This template under an overlay.
+    Overlaid(RolloutOverlay),
+    /// This template under an overlay that cannot be read.
+    Unreadable,
+}
+
+impl RolloutOverlayState {
+    /// Reads the annotations of a live object that has the template.
+    pub fn of(object: &Value) -> Self {
+        let is_there = value_at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
+        Self::read(is_there.then(|| annotation_text(object, annotations::OVERLAY)))
+    }
+
+    /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
+    pub fn read(annotation: Option<&str>) -> Self {
+        annotation.map_or(Self::Plain, |text| text.parse().map_or(Self::Unreadable, Self::Overlaid))
+    }
+}
+
+impl From<Option<RolloutOverlay>> for RolloutOverlayState {
+    fn from(overlay: Option<RolloutOverlay>) -> Self {
+        overlay.map_or(Self::Plain, Self::Overlaid)
+    }
+}
+
+/// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
+/// step.
+pub(in crate::engine) fn is_tightening(shown: RolloutOverlayState, overlay: Option<RolloutOverlay>) -> bool {
+    match (shown, overlay) {
+        (RolloutOverlayState::Overlaid(shown), Some(overlay)) => {
+            shown != overlay && shown.tightest(overlay) == Some(overlay)
+        }
+        _ => false,
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::RecreationBlocker;
-use crate::engine::decide::reason_code::CauseCode;
+use crate::engine::facts::causes::lossy_kind::LossyKind;
+use crate::engine::facts::causes::reason_code::CauseCode;
 
 /// The cause for which a content is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,4 +42,19 @@ impl RefusalCause {
             Self::AnnotationStripped | Self::LabelStripped => None,
         }
     }
+}
+
+/// The cause for which an object is not deleted and created again, though its manifest asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecreationBlocker {
+    /// Its release annotation has no valid seal.
+    Unproven,
+    /// An annotation keeps it from being deleted.
+    Annotated,
+    /// An annotation asks for a confirmation of its deletion.
+    ConfirmationRequested,
+    /// Its claims would be deleted with it.
+    ClaimsDeleted,
+    /// Data would be lost with an object of this kind.
+    DataLoss(LossyKind),
 }
