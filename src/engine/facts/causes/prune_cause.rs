@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::facts::causes::reason_code::CauseCode;
-use crate::engine::{AllowViolation, IncompleteCause};
+use crate::engine::{AllowViolation, IncompleteCause, LossyKind};
 use crate::health::Health;
 use crate::object::{GroupKind, ObjectId};
 
