@@ -204,8 +204,8 @@ fn engine_names() -> BTreeMap<String, String> {
     own.map(|path| (path.rsplit("::").next().unwrap().to_owned(), first(path).to_owned())).collect()
 }
 
-/// Returns the paths of a file that lead from its folder of the engine into a later one, by
-/// themselves or by a name of the engine's root.
+/// Returns the paths of a file that lead from its folder of the engine into a later one. Some do so
+/// by a name of the engine's root.
 fn later_uses(file: &Source, names: &BTreeMap<String, String>) -> Vec<String> {
     let place = |module: &str| ENGINE_FOLDERS.iter().position(|folder| *folder == module);
     let Some(own) = file.module().get(1).and_then(|folder| place(folder)) else { return Vec::new() };
