@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::OptionFuture;
 use git2::Oid;
 
 use crate::object::{ErrorClass, Revision};
@@ -47,9 +46,8 @@ pub(crate) struct SourceObservation {
 pub(crate) struct Source {
     name: String,
     shown_location: String,
-    /// The slot of all work that waits for the disk, but for that of its identities.
+    /// The slot of all work that waits for the disk.
     work: WorkSlot,
-    identity_work: WorkSlot,
     location: ResolvedLocation,
     identity: String,
     repository: Option<String>,
@@ -105,7 +103,6 @@ impl Source {
                 .verification()
                 .map(|verification| CommitVerifier::new(verification, name, &shown_location)),
             work: WorkSlot::default(),
-            identity_work: WorkSlot::default(),
             location,
             interval,
             origin,
@@ -228,11 +225,7 @@ impl Source {
         }
         match seen {
             Ok(revision) => {
-                let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
-                // The render does not wait for them.
-                let identities = OptionFuture::from(changed.then(|| self.find_identities()));
-                let (rendered, identities) = tokio::join!(self.render_revision(&revision), identities);
-                let rendered = match rendered {
+                let rendered = match self.render_revision(&revision).await {
                     Ok(rendered) => rendered,
                     // The caller asks for them, and observes again.
                     Err(error @ SourceError::FactsWanted(_)) => return Err(error),
@@ -243,8 +236,11 @@ impl Source {
                 };
                 self.failures = 0;
                 self.last_success = Some((self.store.settings().clock)());
-                if let Some(identities) = identities {
-                    (self.identity, self.repository) = identities?;
+                let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
+                if changed {
+                    let location = self.location.clone();
+                    let identities = self.run_blocking(move || Ok(location.identities()));
+                    (self.identity, self.repository) = identities.await?;
                 }
                 self.observed_once = true;
                 self.current = Some(revision.clone());
@@ -265,15 +261,6 @@ impl Source {
                 Err(error)
             }
         }
-    }
-
-    /// Finds the identities of the location, which may wait for the disk, beside all other work.
-    fn find_identities(
-        &self,
-    ) -> impl Future<Output = Result<(String, Option<String>), SourceError>> + Send + use<> {
-        let (work, location) = (self.identity_work.clone(), self.location.clone());
-        let (shown_location, deadline) = (self.shown_location.clone(), self.store.settings().fetch);
-        async move { work.run_bounded(&shown_location, deadline, move || location.identities()).await }
     }
 
     /// Goes back to the last accepted revision where the first observation finds a refused one,
