@@ -215,14 +215,9 @@ impl ContentStore {
         Ok(items)
     }
 
-    /// Forgets the parsed files.
-    pub(super) fn forget_parsed(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
     /// Forgets the parsed files and closes what they were read from.
     pub(super) fn clear(&self) {
-        self.forget_parsed();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for origin in self.origins.iter() {
             if let SourceBytes::Store(reader) = &origin.bytes {
                 reader.close();

@@ -320,14 +320,6 @@ impl HandlePool {
         }
     }
 
-    /// Takes those of another pool over, as far as there is room. Both are of the same repositories.
-    pub(super) fn take_over(&self, other: &Self) {
-        let taken = std::mem::take(&mut *other.handles());
-        for handle in taken {
-            self.put_back(handle);
-        }
-    }
-
     /// Closes all.
     pub(super) fn clear(&self) {
         self.handles().clear();

@@ -406,13 +406,6 @@ impl RevisionReader {
         self.shared.limits.file
     }
 
-    /// Leaves the handles of this reading to the short looks that follow it.
-    pub(super) fn leave_handles(&self) {
-        if let Some(handles) = self.reading() {
-            self.shared.handles.take_over(handles);
-        }
-    }
-
     /// Closes what reads may have left open for the next ones.
     pub(crate) fn close(&self) {
         self.shared.handles.clear();

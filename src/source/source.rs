@@ -356,7 +356,6 @@ impl Source {
 
     async fn observe_newest(&mut self) -> Result<Revision, SourceError> {
         self.handles.clear();
-        self.reader.close();
         if self.store.has_legacy_store() {
             self.take_over_older_store().await?;
         }
@@ -553,19 +552,5 @@ impl Source {
             done
         };
         self.run_blocking(read).await
-    }
-
-    /// Does the same as [`Source::read_bounded`] with what an observation has found. Its handles are
-    /// left to the looks at single files that follow, until somebody closes them.
-    pub(crate) async fn read_observed<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
-    ) -> Result<T, SourceError> {
-        let read = move |reader: &RevisionReader| {
-            let done = read(reader)?;
-            reader.leave_handles();
-            Ok(done)
-        };
-        self.read_bounded(read).await
     }
 }

@@ -170,8 +170,7 @@ impl Reconciler {
         if self.engine.view().source(source).declared.writes == SourceWrites::Observed {
             self.update_engine_inventory(source);
         }
-        // The writes that follow use the handles of the reading.
-        self.executor.contents.forget_parsed();
+        self.executor.contents.clear();
         self.sources.pins = PinState::Stale;
     }
 

@@ -181,7 +181,7 @@ impl SourceTask {
         let (from, read_mode) = (self.reported.clone(), self.read_mode);
         let read =
             move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, read_mode, &revision);
-        let mut step = self.source.read_observed(read).await?;
+        let mut step = self.source.read_bounded(read).await?;
         step.reading.rendered_kinds = self.source.rendered_kinds();
         self.reported = Some(step.reported);
         self.scopes = step.scopes;
