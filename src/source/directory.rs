@@ -216,9 +216,8 @@ impl PassInput {
         let id = tree_builder::write_commit(writer, &entries, &pass.refusals)
             .map_err(|error| self.store.classify_error(&error))?;
         let revision = Revision::new(&id.to_string());
-        let opened = self.store.open()?;
-        opened.pin(lock, &revision)?;
-        opened.set_reference(lock, &self.head, &revision)?;
+        self.store.pin(lock, &revision)?;
+        self.store.set_reference(lock, &self.head, &revision)?;
         memory.target = Some(pass.target);
         memory.absences.forget_published(&files);
         memory.shown = Some(ShownSnapshot { revision: revision.clone(), files, refusals: pass.refusals });

@@ -261,11 +261,6 @@ impl RepositoryFolders {
         Ok(Self { named, own, common })
     }
 
-    /// Returns the folder of the objects.
-    pub(super) fn objects(&self) -> PathBuf {
-        self.common.join("objects")
-    }
-
     /// Opens it by the library where it is this user's, or configured as safe: it was found by
     /// chance.
     ///
@@ -280,7 +275,7 @@ impl RepositoryFolders {
     ///
     /// A look at file names alone: it finds what a child would not end on.
     pub(super) fn judge_loose_objects(&self, most: u64) -> Result<(), FollowedRepositoryError> {
-        let objects = self.objects();
+        let objects = self.common.join("objects");
         for number in 0..=u8::MAX {
             let name = format!("{number:02x}");
             let Ok(entries) = fs::read_dir(objects.join(&name)) else { continue };

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::{Oid, Repository, RepositoryInitOptions};
+use git2::{ObjectType, Oid, Repository, RepositoryInitOptions};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -24,6 +24,7 @@ use super::child::{self, ChildOutput, ChildPeer, CopyScope};
 use super::error::SourceError;
 use super::followed_repository::RepositoryFolders;
 use super::git_messages::{self, GitErrorKind};
+use super::loose_objects::LooseObjects;
 use super::state_lock::StateLock;
 use super::store::{RemainingReadQuota, RevisionStore, remove_folder};
 use crate::object::Revision;
@@ -82,7 +83,7 @@ impl<'a> HostObjects<'a> {
     }
 
     fn objects(&self) -> PathBuf {
-        self.folders.objects()
+        self.folders.common.join("objects")
     }
 
     /// Returns the commit that an expression of an id leads to, as `1234^{commit}~2`.
@@ -111,29 +112,29 @@ impl<'a> HostObjects<'a> {
         if only_missing { Ok(Err(UnresolvedReference::Unknown)) } else { Err(self.copy_error(&output)) }
     }
 
+    /// Returns whether an object is a commit that lies in a file of its own.
+    pub(super) async fn is_loose_commit(&self, id: Oid) -> Result<bool, SourceError> {
+        let objects = self.objects();
+        let read = move || {
+            let mut loose = LooseObjects::open(&objects)?;
+            loose.read(id, ObjectType::Commit)
+        };
+        let read = run_bounded(self.shown_location, self.store.settings().fetch, read).await?;
+        Ok(read.is_some())
+    }
+
     /// Copies a commit beside the one that a reference of the store leads to, judges it and pins
     /// it. A child does that, but for what lies in small files of its own.
     ///
     /// Fails where it is no honest commit, or not all of it is there.
     pub(super) async fn pin_copy(&self, commit: &Revision, older_ref: &str) -> Result<(), SourceError> {
         let (store, wanted, objects) = (self.store.clone(), commit.clone(), self.objects());
-        let copy = move || {
-            let opened = store.open().ok()?;
-            opened.try_complete_from_files(&wanted, &objects).then_some(opened)
-        };
-        match run_bounded(self.shown_location, self.store.settings().fetch, copy).await? {
+        let copy = move || store.try_complete_from_files(&wanted, &objects);
+        if run_bounded(self.shown_location, self.store.settings().fetch, copy).await? {
             // The commit was judged then, and each object of it was found.
-            Some(opened) => opened.pin_without_history(self.lock, commit),
-            None => self.pin_packed_copy(commit, older_ref).await,
+            self.store.cut_history(self.lock, commit)?;
+            return self.store.pin(self.lock, commit);
         }
-    }
-
-    /// Does the same as [`HostObjects::pin_copy`], and a child copies all.
-    pub(super) async fn pin_packed_copy(
-        &self,
-        commit: &Revision,
-        older_ref: &str,
-    ) -> Result<(), SourceError> {
         let older = self.store.remembered_revision(older_ref).filter(|older| self.store.has_revision(older));
         self.copy_commit(commit, older.as_ref()).await?;
         let damaged =

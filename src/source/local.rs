@@ -15,8 +15,6 @@ use super::error::SourceError;
 use super::followed_repository::{self, RepositoryFolders};
 use super::host_objects::{HostObjects, UnresolvedReference};
 use super::lineage::{Ancestry, CommitRange};
-use super::loose_objects;
-use super::open_store::OpenStore;
 use super::reader::RevisionReader;
 use super::repository_references::{FoundName, NamedTarget};
 use super::settings::SourceSettings;
@@ -69,52 +67,52 @@ impl LocalReference {
     /// Resolves the reference, copies a new revision, pins it. A revision that the guard refuses
     /// never comes into force.
     ///
-    /// An unchanged reference costs no process, and nor does a commit in small files of its own.
+    /// An unchanged reference costs no process.
     pub(super) async fn newest_revision(
         &self,
         lock: &StateLock,
-        opened: OpenStore,
         known: Option<&Revision>,
         reader: &RevisionReader,
         guard: Option<&CommitVerifier>,
     ) -> Result<Revision, SourceError> {
         // An earlier process may have followed what nobody verified.
         let settled = guard.map_or(known, CommitVerifier::accepted_revision);
-        let search = RepositorySearch {
-            sought: self.sought_name()?,
-            last: self.last().clone(),
-            in_force: settled.filter(|_| known == settled).cloned(),
-        };
-        let seen = self.run_blocking(move || search.run(opened)).await.map_err(|error| match error {
-            SourceError::NoReference { shown_location, reference } if known.is_some() => {
-                let reference = reference.trim_start_matches("refs/heads/").to_owned();
-                SourceError::Gone { shown_location, reference }
-            }
-            error => error,
-        })?;
-        let SeenTarget { opened, found: FoundTarget { folders, target, full_name }, commit } = seen;
-        let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
-        let (opened, commit, state) = if let Some((commit, state)) = commit {
-            (opened, commit, state)
-        } else {
-            let commit = resolve(&objects, &target, "", self.name(), &self.shown_location).await?;
-            let folder = folders.objects();
-            let copy = move || {
-                let state = copy_small_files(&opened, &commit, None, &folder)?;
-                Ok((opened, commit, state))
-            };
-            self.run_blocking(copy).await?
-        };
-        match state {
-            CommitState::InForce => {
-                if let Some(short_name) = &self.short_name {
-                    short_name.settle(full_name, &opened, lock, &commit)?;
+        let FoundTarget { folders, target, full_name } =
+            self.find_target().await.map_err(|error| match error {
+                SourceError::NoReference { shown_location, reference } if known.is_some() => {
+                    let reference = reference.trim_start_matches("refs/heads/").to_owned();
+                    SourceError::Gone { shown_location, reference }
                 }
-                return Ok(commit);
+                error => error,
+            })?;
+        let found = self.known_commit(&target);
+        if let Some(commit) = &found
+            && self.is_pinned(commit)?
+            && settled == Some(commit)
+            && known == settled
+        {
+            if let Some(short_name) = &self.short_name {
+                short_name.settle(full_name, &self.store, lock, commit)?;
             }
-            CommitState::Pinned => {}
-            CommitState::Complete => opened.pin_without_history(lock, &commit)?,
-            CommitState::Missing => self.copy_packed(&objects, &commit, reader).await?,
+            return Ok(commit.clone());
+        }
+        let objects = HostObjects::new(&self.store, lock, &folders, &self.shown_location);
+        let commit = match found {
+            Some(commit) => commit,
+            None => match target {
+                NamedTarget::Object(id) if objects.is_loose_commit(id).await? => {
+                    Revision::new(&id.to_string())
+                }
+                _ => resolve(&objects, &target, "", self.name(), &self.shown_location).await?,
+            },
+        };
+        if !(self.is_pinned(&commit)? && self.store.has_revision(&commit)) {
+            let copied = objects.pin_copy(&commit, &self.head_ref).await;
+            if matches!(copied, Err(SourceError::Damaged { .. })) {
+                // Our own store may be at fault: nothing that lies there is copied again.
+                reader.require_store_check();
+            }
+            copied?;
         }
         *self.last() = Some((target, commit.clone()));
         reader.check(&commit)?;
@@ -122,26 +120,11 @@ impl LocalReference {
             let deadline = self.store.settings().fetch;
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &objects, &commit)).await?;
         }
-        opened.set_reference(lock, &self.head_ref, &commit)?;
+        self.store.set_reference(lock, &self.head_ref, &commit)?;
         if let Some(short_name) = &self.short_name {
-            short_name.record(full_name, &opened, lock, &commit)?;
+            short_name.record(full_name, &self.store, lock, &commit)?;
         }
         Ok(commit)
-    }
-
-    /// Has a child copy a commit, and pins it.
-    async fn copy_packed(
-        &self,
-        objects: &HostObjects<'_>,
-        commit: &Revision,
-        reader: &RevisionReader,
-    ) -> Result<(), SourceError> {
-        let copied = objects.pin_packed_copy(commit, &self.head_ref).await;
-        if matches!(copied, Err(SourceError::Damaged { .. })) {
-            // Our own store may be at fault: nothing that lies there is copied again.
-            reader.require_store_check();
-        }
-        copied
     }
 
     /// Pins an older revision out of the history of the followed reference; false where that does
@@ -215,24 +198,20 @@ impl LocalReference {
         }
     }
 
-    /// Finds what the reference means.
+    /// Finds what the reference means: what it meant before, where a revision came into force by
+    /// that.
     async fn find_target(&self) -> Result<FoundTarget, SourceError> {
-        let sought = self.sought_name()?;
-        self.run_blocking(move || sought.find()).await
-    }
-
-    /// Returns the name to look for: what the reference meant before, where a revision came into
-    /// force by that.
-    fn sought_name(&self) -> Result<SoughtName, SourceError> {
         let known = match &self.short_name {
             Some(short_name) => short_name.meaning(&self.store)?,
             None => None,
         };
-        Ok(SoughtName {
-            path: self.path.clone(),
-            is_ambiguous: known.is_none() && self.short_name.is_some(),
-            name: known.map(str::to_owned).or_else(|| self.reference.clone()),
+        let is_sought = known.is_none() && self.short_name.is_some();
+        let (path, name) = (self.path.clone(), known.map(str::to_owned).or_else(|| self.reference.clone()));
+        self.run_blocking(move || {
+            let found = find_target(&path, name.as_deref())?;
+            Ok(FoundTarget { full_name: found.full_name.filter(|_| is_sought), ..found })
         })
+        .await
     }
 
     async fn run_blocking<T: Send + 'static>(
@@ -240,6 +219,29 @@ impl LocalReference {
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
         self.work.run_bounded(&self.shown_location, self.store.settings().fetch, work).await?
+    }
+
+    /// Returns the commit of a target, where that is known without an observation of the
+    /// repository.
+    fn known_commit(&self, target: &NamedTarget) -> Option<Revision> {
+        if let Some((known, commit)) = &*self.last()
+            && known == target
+        {
+            return Some(commit.clone());
+        }
+        let commit = match target {
+            NamedTarget::Object(id) => Revision::new(&id.to_string()),
+            NamedTarget::Prefix(id) if id.len() == 40 => Revision::new(id),
+            _ => return None,
+        };
+        self.is_pinned(&commit).is_ok_and(|pinned| pinned).then_some(commit)
+    }
+
+    fn is_pinned(&self, commit: &Revision) -> Result<bool, SourceError> {
+        if !self.store.exists() {
+            return Ok(false);
+        }
+        Ok(self.store.reference_target(&RevisionStore::pin_name(commit))?.is_some())
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Option<(NamedTarget, Revision)>> {
@@ -256,110 +258,6 @@ impl LocalReference {
             detail: error.message().to_owned(),
         }
     }
-}
-
-/// The name that is looked for in a repository.
-struct SoughtName {
-    path: PathBuf,
-    /// None for what HEAD names.
-    name: Option<String>,
-    /// Indicates whether it may be the name of a branch and of a tag.
-    is_ambiguous: bool,
-}
-
-impl SoughtName {
-    /// Finds what it means. Blocks.
-    fn find(&self) -> Result<FoundTarget, SourceError> {
-        let found = find_target(&self.path, self.name.as_deref())?;
-        Ok(FoundTarget { full_name: found.full_name.filter(|_| self.is_ambiguous), ..found })
-    }
-}
-
-/// A search in a repository and in our own store. All of it that waits for the disk is together, so
-/// that it takes one thread and one handle.
-struct RepositorySearch {
-    sought: SoughtName,
-    /// The target that was found last, and its commit: an unchanged one is not looked up again.
-    last: Option<(NamedTarget, Revision)>,
-    /// The revision in force; none where that is to come into force again.
-    in_force: Option<Revision>,
-}
-
-/// The result of a search.
-struct SeenTarget {
-    opened: OpenStore,
-    found: FoundTarget,
-    /// The commit of the target; none where a child has to find it.
-    commit: Option<(Revision, CommitState)>,
-}
-
-/// The state of a commit in our own store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommitState {
-    /// It is in force, and pinned.
-    InForce,
-    /// It is pinned, and every object of it is here.
-    Pinned,
-    /// Every object of it is here, and it is not pinned yet.
-    Complete,
-    /// Objects are missing that do not lie in small files of their own.
-    Missing,
-}
-
-impl RepositorySearch {
-    /// Finds the target and its commit, and copies what lies in small files of its own. Blocks.
-    fn run(self, opened: OpenStore) -> Result<SeenTarget, SourceError> {
-        let found = self.sought.find()?;
-        let objects = found.folders.objects();
-        let commit = match (self.known_commit(&opened, &found.target), &found.target) {
-            (Some(commit), _) => Some(commit),
-            (None, NamedTarget::Object(id)) if loose_objects::is_loose_commit(&objects, *id) => {
-                Some(Revision::new(&id.to_string()))
-            }
-            _ => None,
-        };
-        let state = commit
-            .as_ref()
-            .map(|commit| copy_small_files(&opened, commit, self.in_force.as_ref(), &objects))
-            .transpose()?;
-        Ok(SeenTarget { opened, found, commit: commit.zip(state) })
-    }
-
-    /// Returns the commit of a target, where that is known without a look at any object of the
-    /// repository.
-    fn known_commit(&self, opened: &OpenStore, target: &NamedTarget) -> Option<Revision> {
-        if let Some((known, commit)) = &self.last
-            && known == target
-        {
-            return Some(commit.clone());
-        }
-        let commit = match target {
-            NamedTarget::Object(id) => Revision::new(&id.to_string()),
-            NamedTarget::Prefix(id) if id.len() == 40 => Revision::new(id),
-            _ => return None,
-        };
-        opened.is_pinned(&commit).is_ok_and(|is_pinned| is_pinned).then_some(commit)
-    }
-}
-
-/// Copies the objects of a commit that are missing and lie in small files of their own, unless it
-/// is in force. Returns its state then. Blocks.
-fn copy_small_files(
-    opened: &OpenStore,
-    commit: &Revision,
-    in_force: Option<&Revision>,
-    objects: &Path,
-) -> Result<CommitState, SourceError> {
-    let is_pinned = opened.is_pinned(commit)?;
-    Ok(if is_pinned && in_force == Some(commit) {
-        CommitState::InForce
-    } else if is_pinned && opened.has_revision(commit) {
-        CommitState::Pinned
-    } else if opened.try_complete_from_files(commit, objects) {
-        CommitState::Complete
-    } else {
-        CommitState::Missing
-    })
 }
 
 /// The meaning of a reference in a repository.

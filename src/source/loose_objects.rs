@@ -68,11 +68,6 @@ impl LooseObjects {
     }
 }
 
-/// Returns whether an object is a commit that lies in a file of its own in a folder of objects.
-pub(super) fn is_loose_commit(objects: &Path, id: Oid) -> bool {
-    LooseObjects::open(objects).is_some_and(|mut loose| loose.read(id, ObjectType::Commit).is_some())
-}
-
 /// Returns the path of an object's file in the folder of objects.
 fn file_of(id: Oid) -> String {
     let name = id.to_string();

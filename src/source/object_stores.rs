@@ -21,28 +21,14 @@ const MAX_STRUCTURE_BYTES: usize = 128 << 20;
 /// `open_bare` would do neither of the two checks.
 pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
     #[cfg(test)]
-    note_opening(path);
+    OPENED_REPOSITORIES.set(OPENED_REPOSITORIES.get() + 1);
     Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
-}
-
-/// The number of times that each path was opened, by whichever thread.
-#[cfg(test)]
-static OPENINGS: Mutex<std::collections::BTreeMap<PathBuf, usize>> =
-    Mutex::new(std::collections::BTreeMap::new());
-
-#[cfg(test)]
-fn note_opening(path: &Path) {
-    *OPENINGS.lock().unwrap_or_else(PoisonError::into_inner).entry(path.to_owned()).or_default() += 1;
-}
-
-/// Returns how often this process has opened the repository at a path.
-#[cfg(test)]
-pub(super) fn count_openings(path: &Path) -> usize {
-    OPENINGS.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
 thread_local! {
+    /// The repositories that this thread has opened.
+    pub(super) static OPENED_REPOSITORIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     /// The trees that this thread has read for lists of files.
     pub(super) static TREE_READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
@@ -61,8 +47,6 @@ pub(super) enum StorePath {
 /// Short-lived on purpose: a handle that is kept holds every deleted pack open.
 pub(super) struct ObjectStores {
     stores: Vec<Repository>,
-    /// Indicates whether the first path could be opened.
-    has_first: bool,
     /// The folders that may be read; none where all of them are ours.
     sandbox: Option<Vec<PathBuf>>,
 }
@@ -70,9 +54,9 @@ pub(super) struct ObjectStores {
 impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
     pub(super) fn open(paths: &[StorePath]) -> Result<Self, FollowedRepositoryError> {
-        let (mut stores, mut is_trusted, mut has_first) = (Vec::new(), false, false);
+        let (mut stores, mut is_trusted) = (Vec::new(), false);
         let mut first = None;
-        for (number, path) in paths.iter().enumerate() {
+        for path in paths {
             let opened = match path {
                 StorePath::Own(path) => open(path).map_err(FollowedRepositoryError::from),
                 StorePath::Trusted(path) => {
@@ -81,10 +65,7 @@ impl ObjectStores {
                 }
             };
             match opened {
-                Ok(repository) => {
-                    has_first |= number == 0;
-                    stores.push(repository);
-                }
+                Ok(repository) => stores.push(repository),
                 Err(error) => first = first.or(Some(error)),
             }
         }
@@ -93,7 +74,7 @@ impl ObjectStores {
             _ => {
                 let folders = |store: &Repository| [store.path().to_owned(), store.commondir().to_owned()];
                 let sandbox = is_trusted.then(|| stores.iter().flat_map(folders).collect());
-                Ok(Self { stores, has_first, sandbox })
+                Ok(Self { stores, sandbox })
             }
         }
     }
@@ -176,9 +157,9 @@ impl ObjectStores {
         self.read_from_any(|repository| ObjectDatabase::of(repository)?.read(id))
     }
 
-    /// Returns the repository at the first path; none where it could not be opened.
+    /// Returns the first of the repositories.
     pub(super) fn first_repository(&self) -> Option<&Repository> {
-        self.stores.first().filter(|_| self.has_first)
+        self.stores.first()
     }
 
     /// Returns the object databases, for many reads in a row.
@@ -298,6 +279,15 @@ impl PooledHandle {
     pub(super) fn new(objects: ObjectStores) -> Self {
         Self { opened: Instant::now(), objects }
     }
+}
+
+/// The handles of one reading.
+#[derive(Debug, Default)]
+pub(super) struct ReadingHandles {
+    /// The handles on all repositories of the source.
+    pub(super) objects: HandlePool,
+    /// The handles on the store of what was rendered.
+    pub(super) rendered: HandlePool,
 }
 
 /// Handles that were opened a moment ago: to open them costs more than to read a file.

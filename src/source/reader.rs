@@ -15,7 +15,7 @@ use super::bounded::run_bounded;
 use super::changes::{self, RootTreatment};
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
-use super::object_stores::{HandlePool, ObjectStores, PooledHandle, StorePath};
+use super::object_stores::{HandlePool, ObjectStores, PooledHandle, ReadingHandles, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendered_store::StoredRoots;
@@ -63,7 +63,7 @@ pub(super) enum RevisionForm {
 pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,
     /// The handles of one reading; none outside of one.
-    reading: Option<Arc<HandlePool>>,
+    reading: Option<Arc<ReadingHandles>>,
 }
 
 #[derive(Debug)]
@@ -104,8 +104,7 @@ impl RevisionReader {
         Self::with_state(stores, form, shown_location, path, limits, None)
     }
 
-    /// Returns a reader that gives what was rendered in the place of what is rendered. Its results
-    /// are in the first of the stores.
+    /// Returns a reader that gives what was rendered in the place of what is rendered.
     pub(super) fn with_rendering(self, rendering: Option<Rendering>) -> Self {
         let ReaderState { stores, form, shown_location, path, limits, .. } = &*self.shared;
         let (stores, shown_location, path) = (stores.clone(), shown_location.clone(), path.clone());
@@ -139,13 +138,7 @@ impl RevisionReader {
     /// Returns a reader for one reading: all its passes use the handles that the first one opens.
     /// They are closed at its end.
     pub(super) fn with_shared_handles(&self) -> Self {
-        self.with_handles(Arc::default())
-    }
-
-    /// Returns a reader for one reading, with the handles of passes before it. The caller closes
-    /// them.
-    pub(super) fn with_handles(&self, handles: Arc<HandlePool>) -> Self {
-        Self { shared: self.shared.clone(), reading: Some(handles) }
+        Self { shared: self.shared.clone(), reading: Some(Arc::default()) }
     }
 
     /// Returns the same reader outside of any reading.
@@ -154,13 +147,8 @@ impl RevisionReader {
     }
 
     /// Returns the handles of this reading; none outside of one.
-    pub(super) fn reading(&self) -> Option<&HandlePool> {
+    pub(super) fn reading(&self) -> Option<&ReadingHandles> {
         self.reading.as_deref()
-    }
-
-    /// Returns the repositories to ask, in this order.
-    pub(super) fn stores(&self) -> &[StorePath] {
-        &self.shared.stores
     }
 
     /// Returns the renderer, where there is one.
@@ -361,7 +349,7 @@ impl RevisionReader {
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let handles = self.reading().unwrap_or(&self.shared.handles);
+        let handles = self.reading().map_or(&self.shared.handles, |reading| &reading.objects);
         match self.read_pooled(handles, &mut run) {
             Some(done) => done,
             None => self.fresh_pass(run),
@@ -417,7 +405,7 @@ impl RevisionReader {
         &self,
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let read = self.reading().and_then(|handles| self.read_pooled(handles, &mut run));
+        let read = self.reading().and_then(|reading| self.read_pooled(&reading.objects, &mut run));
         match read {
             Some(done) => done,
             None => self.fresh_pass(run),

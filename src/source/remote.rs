@@ -140,24 +140,23 @@ impl RemoteReference {
                 (advertised.name, advertised.commit)
             }
         };
-        let opened = self.store.open()?;
-        let is_pinned = opened.is_pinned(&commit)?;
-        if is_pinned && settled == Some(&commit) && known == settled {
+        let pinned = self.store.reference_target(&RevisionStore::pin_name(&commit))?;
+        if pinned.is_some() && settled == Some(&commit) && known == settled {
             if let Some(short_name) = &self.short_name {
-                short_name.settle(Some(name), &opened, lock, &commit)?;
+                short_name.settle(Some(name), &self.store, lock, &commit)?;
             }
             return Ok(commit);
         }
-        let here = is_pinned && opened.has_revision(&commit);
+        let here = pinned.is_some() && self.store.has_revision(&commit);
         let revision = if here { commit } else { self.fetched_revision(lock, &name).await? };
         reader.check(&revision)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
             await_bounded(&self.shown_location, deadline, self.pass(lock, guard, &name, &revision)).await?;
         }
-        opened.set_reference(lock, &self.head_ref, &revision)?;
+        self.store.set_reference(lock, &self.head_ref, &revision)?;
         if let Some(short_name) = &self.short_name {
-            short_name.record(Some(name), &opened, lock, &revision)?;
+            short_name.record(Some(name), &self.store, lock, &revision)?;
         }
         Ok(revision)
     }

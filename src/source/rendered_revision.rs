@@ -115,13 +115,13 @@ impl Source {
 
     /// Returns whether the store still has what was last rendered: it may have been made anew.
     async fn has_render(&self, last: &LastRender) -> Result<bool, SourceError> {
-        let (reader, revision, id) = (self.observing_reader(), last.revision.clone(), last.id);
+        let (reader, revision, id) = (self.reader.clone(), last.revision.clone(), last.id);
         self.run_blocking(move || Ok(reader.render_id(&revision)? == id)).await
     }
 
     /// Returns whether only contents of plain files differ, so that there are no roots in both.
     async fn is_plain_step(&self, from: &Revision, to: &Revision) -> Result<bool, SourceError> {
-        let (reader, from, to) = (self.observing_reader(), from.clone(), to.clone());
+        let (reader, from, to) = (self.reader.clone(), from.clone(), to.clone());
         self.run_blocking(move || Ok(reader.is_plain_step(&from, &to))).await
     }
 

@@ -1,6 +1,6 @@
 //! The roots of rendered revisions: out of memory, else out of the source's own store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Oid, Repository};
@@ -192,7 +192,9 @@ impl RevisionReader {
         let Some(rendering) = self.rendering().filter(|rendering| rendering.store.exists()) else {
             return Ok(None);
         };
-        if let Some(found) = self.reading().and_then(|handles| read_pooled(handles, self.stores(), &read)) {
+        if let Some(found) =
+            self.reading().and_then(|reading| read_pooled(&reading.rendered, &rendering.store, &read))
+        {
             return Ok(found);
         }
         let store = object_stores::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
@@ -204,14 +206,14 @@ impl RevisionReader {
     }
 }
 
-/// Reads the first of the stores by a handle of a reading, or by a new one that it takes. Returns
-/// none where that fails.
+/// Reads by a handle of a reading on the store of what was rendered, or by a new one that it takes.
+/// Returns none where that fails.
 fn read_pooled<T>(
     handles: &HandlePool,
-    stores: &[StorePath],
+    store: &Path,
     read: impl Fn(&Repository) -> Result<T, git2::Error>,
 ) -> Option<T> {
-    let handle = handles.take_or_open(stores)?;
+    let handle = handles.take_or_open(&[StorePath::Own(store.to_owned())])?;
     let found = read(handle.objects.first_repository()?).ok()?;
     handles.put_back(handle);
     Some(found)

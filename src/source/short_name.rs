@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use git2::Oid;
 
 use super::error::SourceError;
-use super::open_store::OpenStore;
 use super::state_lock::StateLock;
 use super::store::RevisionStore;
 use crate::object::Revision;
@@ -55,7 +54,7 @@ impl ShortName {
     pub(super) fn settle(
         &self,
         full_name: Option<String>,
-        store: &OpenStore,
+        store: &RevisionStore,
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<(), SourceError> {
@@ -71,7 +70,7 @@ impl ShortName {
     pub(super) fn record(
         &self,
         full_name: Option<String>,
-        store: &OpenStore,
+        store: &RevisionStore,
         lock: &StateLock,
         revision: &Revision,
     ) -> Result<(), SourceError> {

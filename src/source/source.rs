@@ -15,7 +15,6 @@ use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationRecord};
 use super::error::SourceError;
 use super::location::ResolvedLocation;
-use super::object_stores::HandlePool;
 use super::origin::{HOST_POLL_INTERVAL, OriginParts, RevisionOrigin};
 use super::reader::RevisionReader;
 use super::rendered_revision::RenderStep;
@@ -52,14 +51,14 @@ pub(crate) struct Source {
     identity: String,
     repository: Option<String>,
     interval: Duration,
-    pub(super) origin: RevisionOrigin,
+    origin: RevisionOrigin,
     pub(super) reader: RevisionReader,
     pub(super) store: RevisionStore,
     /// The verification of its commits.
     verifier: Option<CommitVerifier>,
     pub(super) current: Option<Revision>,
     /// Indicates whether an observation of this process gave [`Source::current_revision`].
-    pub(super) observed_once: bool,
+    observed_once: bool,
     pins: BTreeSet<Revision>,
     /// Pins that could not be had.
     unavailable_pins: BTreeSet<Revision>,
@@ -74,8 +73,6 @@ pub(crate) struct Source {
     pub(super) rendered: Option<LastRender>,
     /// The facts of the cluster that renders may use.
     pub(super) facts: ClusterFacts,
-    /// The handles of an observation, and of the reading of what it has found.
-    handles: Arc<HandlePool>,
 }
 
 impl Source {
@@ -118,7 +115,6 @@ impl Source {
             last_success: None,
             rendered: None,
             facts: ClusterFacts::default(),
-            handles: Arc::default(),
             shown_location,
         })
     }
@@ -192,21 +188,6 @@ impl Source {
 
     /// Looks for the newest revision and pins it. An error leaves the last one in force.
     pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
-        let observed = self.observe_and_render().await;
-        let is_news = |seen: &SourceObservation| seen.changed || seen.rendered == RenderStep::Rendered;
-        // Otherwise nobody reads it, and closes them.
-        if !observed.as_ref().is_ok_and(is_news) {
-            self.handles.clear();
-        }
-        observed
-    }
-
-    /// Returns the reader for an observation, and for the reading of what it has found.
-    pub(super) fn observing_reader(&self) -> RevisionReader {
-        self.reader.with_handles(self.handles.clone())
-    }
-
-    async fn observe_and_render(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.has_verification_record() {
             let detail = "it is not known which revision of it was accepted before".to_owned();
             return Err(SourceError::Worker { shown_location: self.shown_location.clone(), detail });
@@ -344,8 +325,6 @@ impl Source {
             (self.location.clone(), self.shown_location.clone(), self.store.clone());
         let parts =
             self.run_blocking(move || OriginParts::of(&derive(&location)?, &shown_location, &store)).await?;
-        // The handles of a pool are all on the same repositories.
-        self.handles = Arc::default();
         self.location = parts.location;
         self.origin = parts.origin;
         self.reader = parts.reader;
@@ -355,7 +334,6 @@ impl Source {
     }
 
     async fn observe_newest(&mut self) -> Result<Revision, SourceError> {
-        self.handles.clear();
         if self.store.has_legacy_store() {
             self.take_over_older_store().await?;
         }
@@ -366,18 +344,20 @@ impl Source {
             // Revisions that could not be had then may be there now.
             self.unavailable_pins.clear();
         }
-        let (known, reader) = (self.current.as_ref(), self.observing_reader());
+        let known = self.current.as_ref();
         let (lock, revision) = match &self.origin {
             RevisionOrigin::Local(local) => {
-                let (lock, opened) = self.open_store().await?;
-                let guard = self.verifier.as_ref();
-                let revision = Box::pin(local.newest_revision(&lock, opened, known, &reader, guard)).await?;
+                let lock = self.prepare_store().await?;
+                let revision =
+                    Box::pin(local.newest_revision(&lock, known, &self.reader, self.verifier.as_ref()))
+                        .await?;
                 (lock, revision)
             }
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepare_store().await?;
-                let guard = self.verifier.as_ref();
-                let revision = Box::pin(remote.newest_revision(&lock, known, &reader, guard)).await?;
+                let revision =
+                    Box::pin(remote.newest_revision(&lock, known, &self.reader, self.verifier.as_ref()))
+                        .await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {
@@ -402,6 +382,38 @@ impl Source {
             Box::pin(self.store.maintain(&lock)).await;
         }
         Ok(revision)
+    }
+
+    /// Takes the store's lock and makes the store fit for use. At the first observation of a
+    /// process, and when something could not be read, the whole store is checked.
+    pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
+        let lock = self.store.lock().await?;
+        Box::pin(self.store.migrate_legacy_store(&lock)).await?;
+        let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
+        let awaited = matches!(self.origin, RevisionOrigin::Awaited(_));
+        let (first, suspicion) = (!self.observed_once && !awaited, reader.take_store_check());
+        let prepare = move || {
+            store.prepare(&lock)?;
+            let is_complete = |revision: &Revision| awaited || reader.is_complete(revision);
+            let sound = (!first && !suspicion) || store.is_sound();
+            let readable = || {
+                current.as_ref().is_none_or(is_complete) && (awaited || has_readable_pins(&store, &reader))
+            };
+            if !sound || (suspicion && !readable()) {
+                store.replace(&lock, "objects are missing or cannot be read")?;
+                reader.take_store_check();
+            }
+            if suspicion {
+                store.discard_caches(&lock)?;
+            }
+            Ok(lock)
+        };
+        let lock = self.run_blocking(prepare).await?;
+        // A pack that this process has open may be another one on the disk by now.
+        if suspicion && Box::pin(self.store.is_damaged_for_git(&lock)).await {
+            self.store.replace(&lock, "git cannot read it")?;
+        }
+        Ok(lock)
     }
 
     /// Keeps these revisions, and the one in force, readable whatever happens to the source;
@@ -545,12 +557,19 @@ impl Source {
         &self,
         read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        let (reader, handles) = (self.observing_reader(), self.handles.clone());
-        let read = move || {
-            let done = read(&reader);
-            handles.clear();
-            done
-        };
-        self.run_blocking(read).await
+        let reader = self.reader.with_shared_handles();
+        self.run_blocking(move || read(&reader)).await
     }
+}
+
+/// Returns whether no pinned revision has anything missing or damaged. One may hold nothing that is
+/// of use here.
+fn has_readable_pins(store: &RevisionStore, reader: &RevisionReader) -> bool {
+    let is_damaged = |revision: &Revision| {
+        matches!(
+            reader.read_through(revision),
+            Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })
+        )
+    };
+    store.pinned_revisions().is_ok_and(|pinned| !pinned.iter().any(is_damaged))
 }

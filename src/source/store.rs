@@ -18,13 +18,13 @@ use walkdir::WalkDir;
 use crate::object::Revision;
 
 use super::child::{self, ChildLimits, ChildPeer};
-use super::complete_revisions::CompleteRevisions;
+use super::complete_revisions::{self, CompleteRevisions};
 use super::error::SourceError;
 use super::git_messages::{self, GitErrorKind};
 use super::incoming::IncomingRepository;
 use super::lineage::{self, Ancestry};
+use super::loose_objects::LooseObjects;
 use super::object_stores::{self, ObjectDatabase};
-use super::open_store::OpenStore;
 use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
 use super::state_lock::StateLock;
@@ -125,11 +125,6 @@ impl RevisionStore {
         self.path.exists()
     }
 
-    /// Returns the revisions that this process has found complete.
-    pub(super) fn complete_revisions(&self) -> &CompleteRevisions {
-        &self.complete
-    }
-
     /// Returns how often this process has made the repository: another number, another one.
     pub(super) fn creation_count(&self) -> usize {
         self.creations.load(Ordering::Relaxed)
@@ -170,33 +165,21 @@ impl RevisionStore {
     }
 
     /// Makes the repository where it is missing, and replaces it where it is no repository. Removes
-    /// leftovers of killed processes: `shallow.lock` alone would block every later fetch. Returns
-    /// it opened.
-    pub(super) fn prepare(&self, lock: &StateLock) -> Result<OpenStore, SourceError> {
-        let sound = match object_stores::open(&self.path) {
+    /// leftovers of killed processes: `shallow.lock` alone would block every later fetch.
+    pub(super) fn prepare(&self, lock: &StateLock) -> Result<(), SourceError> {
+        match object_stores::open(&self.path) {
             // The program is stricter than the library.
             Ok(_) if !fs::read(self.path.join("HEAD")).is_ok_and(|head| head.starts_with(b"ref: refs/")) => {
                 self.replace(lock, "HEAD is damaged")?;
-                None
             }
-            Ok(repository) => Some(repository),
-            Err(_) if !self.path.exists() => {
-                self.create(lock)?;
-                None
-            }
+            Ok(_) => {}
+            Err(_) if !self.path.exists() => self.create(lock)?,
             Err(error) => match self.classify_error(&error) {
-                SourceError::Damaged { detail, .. } => {
-                    self.replace(lock, &detail)?;
-                    None
-                }
+                SourceError::Damaged { detail, .. } => self.replace(lock, &detail)?,
                 other => return Err(other),
             },
-        };
-        self.sweep()?;
-        match sound {
-            Some(repository) => Ok(OpenStore::new(self.clone(), repository)),
-            None => self.open(),
         }
+        self.sweep()
     }
 
     /// Makes the repository where it is missing, and fails where it is no repository.
@@ -278,6 +261,38 @@ impl RevisionStore {
         object_stores::open(&self.path).map_err(|error| self.classify_error(&error))
     }
 
+    /// Returns the commit that a reference leads to; none where it is missing or leads to no
+    /// commit.
+    pub(super) fn reference_target(&self, name: &str) -> Result<Option<Revision>, SourceError> {
+        let repository = self.repository()?;
+        match repository.find_reference(name) {
+            Ok(reference) => {
+                let commit = object_stores::referenced_commit(&repository, &reference).ok();
+                Ok(commit.map(|commit| Revision::new(&commit.id().to_string())))
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(self.classify_error(&error)),
+        }
+    }
+
+    /// Points a reference at a commit.
+    pub(super) fn set_reference(
+        &self,
+        _: &StateLock,
+        name: &str,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
+        let repository = self.repository()?;
+        let done = Oid::from_str(revision.as_str())
+            .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
+        done.map_err(|error| self.classify_error(&error))
+    }
+
+    /// Pins a revision that is here.
+    pub(super) fn pin(&self, lock: &StateLock, revision: &Revision) -> Result<(), SourceError> {
+        self.set_reference(lock, &Self::pin_name(revision), revision)
+    }
+
     pub(super) fn pin_name(revision: &Revision) -> String {
         format!("{PINS_PREFIX}{revision}")
     }
@@ -348,6 +363,44 @@ impl RevisionStore {
         text.push('\n');
         let written = fs::write(&young, text).and_then(|()| fs::rename(&young, &file));
         written.map_err(self.io_error("cannot write to"))
+    }
+
+    /// Returns whether every object of a revision is here; contents are not read. One that was
+    /// found complete counts as such as long as its commit is here.
+    pub(super) fn has_revision(&self, revision: &Revision) -> bool {
+        self.repository().is_ok_and(|store| self.try_complete_from(&store, revision, &mut |_, _| false))
+    }
+
+    /// Copies the missing objects of a revision that lie in files of their own in a folder. Returns
+    /// whether every object of it is here then.
+    pub(super) fn try_complete_from_files(&self, revision: &Revision, objects: &Path) -> bool {
+        let (Ok(repository), Some(mut loose)) = (self.repository(), LooseObjects::open(objects)) else {
+            return false;
+        };
+        if self.remaining_quota().is_err() {
+            return false;
+        }
+        let Ok(mut writer) = self.writer(&repository) else { return false };
+        self.try_complete_from(&repository, revision, &mut |id, kind| loose.try_copy(id, kind, &mut writer))
+    }
+
+    fn try_complete_from(
+        &self,
+        repository: &Repository,
+        revision: &Revision,
+        supply: &mut dyn FnMut(Oid, ObjectType) -> bool,
+    ) -> bool {
+        let Ok(commit) = Oid::from_str(revision.as_str()) else { return false };
+        let Ok(odb) = ObjectDatabase::of(repository) else { return false };
+        if self.complete.contains(commit) && odb.exists(commit) {
+            return true;
+        }
+        let base = self.complete.last(&odb);
+        let is_complete = complete_revisions::is_complete(repository, commit, base, supply);
+        if is_complete {
+            self.complete.add(commit);
+        }
+        is_complete
     }
 
     /// Returns whether all that is pinned or in force is here.

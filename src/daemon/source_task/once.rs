@@ -93,7 +93,7 @@ pub(in crate::daemon) async fn read_newest_once(
     let read = move |reader: &RevisionReader| {
         read_newest(reader, &of_newest, kinds, None, ReadMode::Changes, &observed.revision)
     };
-    let mut step = source.read_bounded(read).await?;
+    let mut step = source.reader().read_bounded(read).await?;
     step.reading.rendered_kinds = source.rendered_kinds();
     Ok((step.reading, OlderContents { source, settings, scopes }))
 }

@@ -1,41 +1,19 @@
 //! Readings, and the handles that their passes share.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::fixture::{TestRepository, state};
 use super::rendered::TextRenderer;
 use crate::object::Revision;
-use crate::source::object_stores::{StorePath, TREE_READS, count_openings};
+use crate::source::object_stores::{self, StorePath, TREE_READS};
 use crate::source::reader::{ReadLimits, RevisionForm};
-use crate::source::{
-    RenderRequest, RenderedSnapshot, RevisionReader, Snapshot, SnapshotRenderer, Source, SourceError,
-    SourceSettings,
-};
+use crate::source::{RevisionReader, Source, SourceSettings};
 
-/// Returns how often a read opens a repository.
-fn opened_by(repository: &Path, read: impl FnOnce()) -> usize {
-    let before = count_openings(repository);
+/// Returns how many repositories a read opens.
+fn opened_by(read: impl FnOnce()) -> usize {
+    let before = object_stores::OPENED_REPOSITORIES.get();
     read();
-    count_openings(repository) - before
-}
-
-/// A renderer that finds nothing to render.
-#[derive(Debug)]
-struct RootlessRenderer;
-
-impl SnapshotRenderer for RootlessRenderer {
-    fn has_roots(&self, _: &Snapshot) -> bool {
-        false
-    }
-
-    fn plain_part(&self, raw: Snapshot) -> Snapshot {
-        raw
-    }
-
-    fn render(&self, _: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
-        panic!("there is no root");
-    }
+    object_stores::OPENED_REPOSITORIES.get() - before
 }
 
 fn reader_of(repo: &TestRepository) -> RevisionReader {
@@ -77,11 +55,10 @@ fn the_passes_of_a_reading_share_their_handles() {
         let tree = reader.tree(&second).unwrap();
         assert_eq!(tree.names("b").unwrap(), Some(vec!["c.yaml".to_owned()]));
     };
-    let repository = repo.path().join(".git");
-    let alone = opened_by(&repository, || read(&reader));
+    let alone = opened_by(|| read(&reader));
     assert_eq!(alone, 6, "each pass opens its own, and so does the first look");
     // A machine that stands still for a second lets one handle grow too old.
-    let shared = opened_by(&repository, || read(&reader.with_shared_handles()));
+    let shared = opened_by(|| read(&reader.with_shared_handles()));
     assert!(shared <= 2, "{shared}");
 }
 
@@ -99,34 +76,8 @@ async fn the_looks_of_a_reading_at_what_was_rendered_share_a_handle() {
             assert_eq!(reader.rendered_roots(&revision).unwrap().map(|roots| roots.len()), Some(1));
         }
     };
-    let store = source.store.path();
-    let alone = opened_by(store, || read(&source.reader()));
+    let alone = opened_by(|| read(&source.reader()));
     assert_eq!(alone, 6);
-    let shared = opened_by(store, || read(&source.reader().with_shared_handles()));
+    let shared = opened_by(|| read(&source.reader().with_shared_handles()));
     assert!(shared <= 2, "{shared}");
-}
-
-#[tokio::test]
-async fn a_new_commit_is_taken_in_by_one_handle_on_the_store_and_read_by_another() {
-    let renderer: Arc<dyn SnapshotRenderer> = Arc::new(RootlessRenderer);
-    for renderer in [None, Some(renderer)] {
-        let (repo, first) = TestRepository::with(&[("a.yaml", "1"), ("b/c.yaml", "2")]);
-        let has_renderer = renderer.is_some();
-        let settings = SourceSettings { renderer, ..SourceSettings::default() };
-        let mut source = Source::open_with("test", &repo.location(), &state(&repo.dir), settings).unwrap();
-        source.observe().await.unwrap();
-        let second = repo.commit(&[("a.yaml", "11")]);
-        let before = count_openings(source.store.path());
-        assert_eq!(source.observe().await.unwrap().revision, second);
-        let read = move |reader: &RevisionReader| {
-            let snapshot = reader.snapshot(&second)?;
-            reader.commit(&second)?;
-            reader.plain_changes(&first, None, &second)?;
-            reader.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(()))
-        };
-        assert_eq!(source.read_bounded(read).await.unwrap().len(), 2);
-        let opened = count_openings(source.store.path()) - before;
-        // A machine that stands still for a second lets one handle grow too old.
-        assert!(opened <= 3, "{opened} with a renderer: {has_renderer}");
-    }
 }
