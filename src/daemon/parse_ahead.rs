@@ -5,6 +5,8 @@
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use serde_json::Value;
+
 use super::setup::SourceFiles;
 use crate::input::{Decrypter, read_manifest};
 use crate::manifest::ManifestFile;
@@ -19,6 +21,10 @@ const MAX_PARSED_AHEAD: usize = 16;
 /// The bytes of a folder up to which its files are parsed before anybody takes them. As trees they
 /// take some ten times as much.
 const MAX_EARLY_BYTES: u64 = 4 << 20;
+
+/// The bytes that the trees of these files may take before anybody takes them, about. Aliases make
+/// megabytes of a small file.
+const MAX_EARLY_TREE_BYTES: usize = 64 << 20;
 
 /// The files of a folder that are parsed while the server says which kinds it has. A file is parsed
 /// without them.
@@ -36,10 +42,12 @@ impl EarlyParse {
         let (sender, receiver) = mpsc::channel();
         let (disk, decrypter) = (disk.clone(), decrypter.clone());
         let parse = move || {
+            let mut tree_bytes = 0;
             for file in &disk.snapshot.files {
                 let parsed = read_manifest(file, disk.read(file.blob).unwrap_or_default(), &decrypter);
-                // The pass has ended without them.
-                if sender.send(parsed).is_err() {
+                tree_bytes += parsed.items.iter().map(|item| estimate_bytes(&item.body)).sum::<usize>();
+                // The other files are parsed by the pass, where that has not ended without them.
+                if tree_bytes > MAX_EARLY_TREE_BYTES || sender.send(parsed).is_err() {
                     return;
                 }
             }
@@ -52,6 +60,17 @@ impl EarlyParse {
     pub(super) fn next_file(&self) -> Option<ManifestFile> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
+}
+
+/// Returns the bytes that a tree takes in memory, about.
+fn estimate_bytes(tree: &Value) -> usize {
+    let inside = match tree {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(estimate_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + estimate_bytes(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 /// Has so many files parsed, and hands over what was parsed of each in the order of the files.
@@ -118,6 +137,21 @@ mod tests {
         check(MIN_FILES, 0, true);
         check(MIN_FILES * 4, 0, true);
         check(MIN_FILES, MAX_EARLY_BYTES as usize / MIN_FILES + 1, false);
+    }
+
+    #[test]
+    fn small_files_that_become_large_trees_are_not_all_parsed_early() {
+        let (text, aliases) = ("x".repeat(12_000), "- *text\n".repeat(200));
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..MIN_FILES {
+            let begin = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n");
+            let bomb = format!("{begin}text: &text {text}\ntexts:\n{aliases}");
+            std::fs::write(folder.path().join(format!("{number}.yaml")), bomb).unwrap();
+        }
+        let files = SourceFiles::Snapshot(Arc::new(read_disk(folder.path()).unwrap()));
+        let early = EarlyParse::start(&files, &Arc::default()).unwrap();
+        let parsed = std::iter::from_fn(|| early.next_file()).count();
+        assert!((1..MIN_FILES / 2).contains(&parsed), "{parsed}");
     }
 
     #[test]
