@@ -63,7 +63,7 @@ impl EarlyParse {
 }
 
 /// Returns the bytes that a tree takes in memory, about.
-fn estimate_bytes(tree: &Value) -> usize {
+pub(super) fn estimate_bytes(tree: &Value) -> usize {
     let inside = match tree {
         Value::String(text) => text.len(),
         Value::Array(values) => values.iter().map(estimate_bytes).sum(),

@@ -8,11 +8,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::parse_ahead::estimate_bytes;
 use crate::manifest::ManifestItem;
 use crate::source::BlobId;
 
 /// The bytes of the files that are kept. As trees they take some ten times as much.
 const MAX_PARSED_BYTES: usize = 2 << 20;
+
+/// The bytes that their trees may take, about. Aliases make megabytes of a small file.
+const MAX_PARSED_TREE_BYTES: usize = 32 << 20;
 
 /// The parsed files. Cheap to clone: all clones are the same ones. By default none is kept.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +27,8 @@ struct KeptFiles {
     files: HashMap<BlobId, Arc<Vec<ManifestItem>>>,
     /// The bytes of these files.
     bytes: usize,
+    /// The bytes of their trees, about.
+    tree_bytes: usize,
 }
 
 impl ParsedManifests {
@@ -35,8 +41,13 @@ impl ParsedManifests {
     pub(super) fn keep(&self, blob: BlobId, size: usize, items: &[ManifestItem]) {
         let Some(mut kept) = self.lock() else { return };
         let is_open = !items.iter().any(|item| item.gvk.group_kind().is("", "Secret"));
-        if is_open && kept.bytes + size <= MAX_PARSED_BYTES && !kept.files.contains_key(&blob) {
+        if !is_open || kept.bytes + size > MAX_PARSED_BYTES || kept.files.contains_key(&blob) {
+            return;
+        }
+        let tree_bytes: usize = items.iter().map(|item| estimate_bytes(&item.body)).sum();
+        if kept.tree_bytes + tree_bytes <= MAX_PARSED_TREE_BYTES {
             kept.bytes += size;
+            kept.tree_bytes += tree_bytes;
             kept.files.insert(blob, Arc::new(items.to_vec()));
         }
     }
@@ -76,5 +87,22 @@ mod tests {
         check(&parsed.clone(), "ConfigMap", MAX_PARSED_BYTES - 100, true);
         check(&parsed, "ConfigMap", 1, false);
         check(&ParsedManifests::default(), "ConfigMap", 100, false);
+    }
+
+    #[test]
+    fn small_files_that_become_large_trees_are_kept_within_a_bound() {
+        const FILES: usize = 20;
+        let (text, aliases) = ("x".repeat(12_000), "- *text\n".repeat(200));
+        let parsed = ParsedManifests::of_single_pass();
+        let is_kept = |number: &usize| {
+            let begin = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n");
+            let bomb = format!("{begin}text: &text {text}\ntexts:\n{aliases}");
+            let (blob, items) =
+                (BlobId::of(bomb.as_bytes()), manifest::read(&"a.yaml".into(), bomb.as_bytes()).items);
+            parsed.keep(blob, bomb.len(), &items);
+            parsed.get(blob).is_some()
+        };
+        let kept = (0..FILES).filter(is_kept).count();
+        assert!((1..FILES).contains(&kept), "{kept}");
     }
 }
