@@ -228,6 +228,39 @@ fn nothing_waits_for_a_hook_of_a_later_wave_and_no_hook_for_a_later_wave() {
     check("pre-install", &[], Some((WAVE, "3")), 3);
 }
 
+// Each waits for the one before it, whatever its own wave is.
+#[test]
+fn no_hook_waits_for_a_hook_of_a_later_wave() {
+    #[track_caller]
+    fn check(hook: &str, rest: &[&str], own: [Option<&str>; 2], expected: [i32; 2]) {
+        let job = |name: &str, wave: Option<&str>| {
+            let mut job = object("Job", name, hook, "");
+            if let Some(wave) = wave {
+                annotate(&mut job.body, WAVE, wave);
+            }
+            job
+        };
+        let others = rest.iter().map(|wave| {
+            let mut map = object("ConfigMap", "map", "", "");
+            annotate(&mut map.body, WAVE, wave);
+            map
+        });
+        let hooks = [job("a", own[0]), job("b", own[1])];
+        let objects = translated(others.chain(hooks).collect()).unwrap();
+        let wave_of = |name: &str| {
+            let named = objects.iter().find(|object| text_at(&object.body, &["metadata", "name"]) == name);
+            engine::wave(&named.unwrap().body)
+        };
+        assert_eq!(["a", "b"].map(wave_of), expected, "{hook} {rest:?} {own:?}");
+    }
+    check("pre-install", &["0"], [None, Some("-3")], [-3, -3]);
+    check("pre-install", &["0"], [Some("-5"), Some("-3")], [-5, -3]);
+    check("post-install", &["0"], [Some("3"), None], [3, 3]);
+    check("post-install", &["0"], [Some("3"), Some("5")], [3, 5]);
+    check("pre-install", &[], [Some("2"), Some("1")], [1, 1]);
+    check("post-install", &[], [Some("2"), Some("1")], [2, 2]);
+}
+
 #[test]
 fn an_object_is_named_as_the_annotation_wants_it() {
     let mut elsewhere = object("ConfigMap", "b", "pre-install", "");
