@@ -88,6 +88,7 @@ pub(super) fn order(
     let waiting = rest.iter().filter(|object| is_waiting(object));
     let first = waiting.map(|object| engine::wave(&object.body)).min();
     set_waves(before.iter_mut().rev(), first, i32::min);
+    advance_needed(&names, &before, &needed, &mut rest);
     let last = rest.iter().map(|object| engine::wave(&object.body)).max();
     set_waves(after.iter_mut(), last, i32::max);
     let mut awaited = AwaitedNames { text: String::new(), left: MAX_AWAITED_NAME_BYTES };
@@ -130,6 +131,24 @@ fn set_waves<'a>(
             of_step = Some(of_step.map_or(wave, |of_step| farther(of_step, wave)));
         }
         nearest = of_step;
+    }
+}
+
+/// Puts what hooks need that run before into no later wave than theirs. Nobody refers to an object
+/// that gives rights, so nothing else would bring that in time.
+fn advance_needed(
+    names: &HelmReleaseObjectIds<'_>,
+    before: &[HookStep],
+    needed: &BTreeSet<ObjectId>,
+    rest: &mut [ChartObject],
+) {
+    let hooks = before.iter().flat_map(|step| &step.objects);
+    let Some(earliest) = hooks.map(|object| engine::wave(&object.body)).min() else { return };
+    for object in rest {
+        let is_needed = names.id(&object.body).is_some_and(|id| needed.contains(&id));
+        if is_needed && engine::wave(&object.body) > earliest {
+            annotate(&mut object.body, WAVE, &earliest.to_string());
+        }
     }
 }
 

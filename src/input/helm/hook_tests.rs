@@ -146,6 +146,27 @@ fn what_a_hook_needs_does_not_wait_for_it() {
     );
 }
 
+#[test]
+fn what_a_hook_needs_comes_in_no_later_wave_than_the_hook() {
+    let check = |map: &str, expected: [i32; 3]| {
+        let mut job = object("Job", "migrate", "pre-upgrade", "");
+        job.body["spec"]["template"]["spec"] = json!({"serviceAccountName": "web", "containers": []});
+        let mut binding = object("RoleBinding", "rights", "", "");
+        binding.body["subjects"] = json!([{"kind": "ServiceAccount", "name": "web", "namespace": "prod"}]);
+        let mut other = object("ConfigMap", "other", "", "");
+        annotate(&mut other.body, WAVE, map);
+        let account = object("ServiceAccount", "web", "", "");
+        let objects = translated(vec![account, binding, other, job]).unwrap();
+        let wave_of = |kind: &str| {
+            let of_kind = objects.iter().find(|object| text_at(&object.body, &["kind"]) == kind);
+            engine::wave(&of_kind.unwrap().body)
+        };
+        assert_eq!(["Job", "RoleBinding", "ServiceAccount"].map(wave_of), expected, "{map}");
+    };
+    check("-1", [-1, -1, -1]);
+    check("2", [2, 0, 0]);
+}
+
 // A Deployment waits for its ConfigMap, which would wait for the Deployment.
 #[test]
 fn a_hook_that_runs_after_does_not_wait_for_what_needs_it() {
