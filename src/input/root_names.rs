@@ -81,7 +81,8 @@ impl<T: FileTree> WordReader<'_, T> {
                     Some(TreeEntry::Link(link)) => {
                         self.add_path(&path).and_then(|()| self.add_path(&link.target))
                     }
-                    Some(TreeEntry::Defect(_)) | None => self.add_path(&path),
+                    // Nobody knows what is in it, or no path leads to it.
+                    Some(TreeEntry::Defect(_)) | None => None,
                 };
                 if added.is_none() {
                     return Ok(None);
@@ -131,6 +132,7 @@ mod tests {
     use crate::input::release_render::HelmReleaseSettings;
     use crate::input::root_closure::ClosureSettings;
     use crate::input::roots::{RenderRoot, RootForm};
+    use crate::source::FileDefect;
 
     fn names(files: MemoryTree, form: RootForm, variables: VariableMode) -> PossibleNames {
         let (releases, supply) = (HelmReleaseSettings::default(), MemorySupply::default());
@@ -175,6 +177,7 @@ mod tests {
         check(app("resources: [own.yaml]\n---\nresources: [more.yaml]\n"), gone);
         check(app("resources: [own.yaml]\nhelmCharts: [{name: x, releaseName: y}]\n"), gone);
         check(app("resources: [own.yaml]\n").file("app/s.yaml", "a: ENC[AES256_GCM,data:x]"), gone);
+        check(app("resources: [own.yaml]\n").defect("app/s.yaml", FileDefect::Unreadable), gone);
         // Keys count whatever their case.
         check(app("Resources: [own.yaml]\nreplicas: []\n"), &[("gone", false)]);
         // The older name of `images` is one of its fields.

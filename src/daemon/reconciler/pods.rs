@@ -1,5 +1,5 @@
-//! Watches the pods of workloads, only while these roll, and reads the Events about those that
-//! failed.
+//! Watches the pods of workloads while these roll, or while only their status is healthy after a
+//! failure. Reads the Events about those that failed.
 //!
 //! A failure goes on with `LoopEvent::FailureEvents`. The engine takes them as
 //! `Input::FailureEvents`, and proposes to reject the unit.

@@ -17,6 +17,7 @@ use crate::engine::decide::budget_shortage::{BudgetScope, BudgetShortage};
 use crate::engine::decide::decision::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
+use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::budget::BudgetNarrowing;
 use crate::engine::facts::records::release_unit::{ReleaseUnit, RollbackTarget};
 use crate::engine::rollout::budget::{BudgetBound, BudgetSlot, SlotPriority, SlotRequest, grant_slots};
@@ -56,6 +57,8 @@ impl Engine {
         let gave_back =
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.slot == BudgetSlot::None);
         let stands_for_rollout = self.is_claim_of_live_rollout(id, &claim);
+        // It asks before new contents again once its last repair is a minute ago.
+        let asks_again = (request.priority == SlotPriority::RepeatedRepair).then_some(FIGHT_WINDOW);
         self.rollouts.slot_requests.insert(request, claim);
         // A claim that an ended rollout left counts as taken back: a new claim and start are needed.
         let has_unused_claim = self.rollouts.ledger.is_unused(id);
@@ -73,7 +76,7 @@ impl Engine {
         }
         if let Some(shortage) = self.slot_shortage(id) {
             self.rollouts.slot_requests.drop_claim_to_write(id);
-            return Decision::wait(Reason::Budget(shortage));
+            return Decision { requeue_after: asks_again, ..Decision::wait(Reason::Budget(shortage)) };
         }
         if holds || stands_for_rollout {
             self.rollouts.slot_requests.drop_claim_to_write(id);

@@ -276,7 +276,7 @@ impl Engine {
             _ if step.is_some() => {}
             // Somebody may forge the status of the workload. Its pods have statuses of their own, and
             // are shown as late as they are watched: they end no wait, and begin no rollback.
-            WorkloadPhase::Settled if has_failing_pods(rollout) => {
+            WorkloadPhase::Settled if rollout.has_failing_pods() => {
                 let has_failed = rollout.failed.is_some();
                 return if has_failed { RolloutCondition::FailedBefore } else { RolloutCondition::Replacing };
             }
@@ -340,11 +340,6 @@ impl Engine {
         let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }
-}
-
-/// Returns whether pods of the newest revision are seen that are not Ready and show why.
-fn has_failing_pods(rollout: &Rollout) -> bool {
-    rollout.own_pods().is_some_and(|pods| pods.count_failing_newest() > 0)
 }
 
 #[cfg(test)]

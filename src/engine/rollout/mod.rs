@@ -61,4 +61,5 @@ pub(super) mod steps;
 pub(super) mod stuck_stateful_set;
 pub(super) mod unit_transfer;
 pub(super) mod units;
+pub(super) mod watched_pods;
 pub(super) mod writes_in_flight;

@@ -147,6 +147,11 @@ impl Rollout {
         self.pods.as_deref().filter(|pods| self.is_shown_at(pods.rv))
     }
 
+    /// Returns whether pods of the newest revision are seen that are not Ready and show why.
+    pub(in crate::engine) fn has_failing_pods(&self) -> bool {
+        self.own_pods().is_some_and(|pods| pods.count_failing_newest() > 0)
+    }
+
     pub(in crate::engine) fn new(
         slot: BudgetSlot,
         reserved: u32,
@@ -211,9 +216,6 @@ pub(in crate::engine) enum ServiceSwitch {
     /// A Service waits, and the workload is healthy.
     Waiting,
 }
-
-/// The most workloads whose pods are watched at once; each takes two or three watches.
-const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
@@ -508,17 +510,6 @@ impl Engine {
         let all = [&[why][..], events].concat();
         self.propose_rejection(id, &all.join("; ").into());
         self.note_object_change(id);
-    }
-
-    /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
-    /// roll, the ones of ours first.
-    pub(in crate::engine) fn workloads_to_watch(&self) -> Vec<(ObjectId, Uid)> {
-        let running = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
-        let (ours, others): (Vec<_>, Vec<_>) = running.partition(|(_, rollout)| rollout.claim.is_some());
-        let all = ours.into_iter().chain(others).map(|(id, _)| id);
-        all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone())))
-            .take(MAX_WATCHED_WORKLOADS)
-            .collect()
     }
 
     /// Records the pods of a workload, as they are now.

@@ -73,6 +73,23 @@ fn a_request_says_whether_it_is_for_a_rollback_a_repair_or_new_content() {
     check(failed, SlotPriority::Rollback);
 }
 
+// By then it is no repeated one any more, and goes before new contents.
+#[test]
+fn a_repeated_repair_without_a_slot_is_decided_again_a_minute_later() {
+    let id = workload("a");
+    let mut harness = at_rest(&["a"], &budget("100%", 1));
+    harness.world.drift(&id);
+    harness.settle();
+    harness.finish_rollouts();
+    harness.settle();
+    harness.pass_time(Duration::from_secs(1));
+    harness.world.drift(&id);
+    harness.deliver(usize::MAX);
+    let decided = harness.decide(&id);
+    assert!(matches!(decided.reason, Some(Reason::Budget(BudgetShortage::Starts(..)))), "{decided:?}");
+    assert_eq!(decided.requeue_after, Some(Duration::from_mins(1)));
+}
+
 // Others may change their data again and again, and would hold up all else.
 #[test]
 fn a_restart_for_data_asks_after_new_contents_unless_data_are_to_be_written_for_it() {

@@ -87,6 +87,35 @@ fn a_rollout_is_not_complete_while_its_own_new_pods_are_seen_to_fail() {
     check(failing("new"), version, true);
 }
 
+// Nobody would see otherwise that they are healthy again, and the rollout would never end.
+#[test]
+fn the_pods_of_a_failed_rollout_are_watched_while_its_status_alone_is_healthy() {
+    let check = |phase: WorkloadPhase, pod: PodFacts, expected: bool| {
+        let mut harness = in_phase(phase);
+        let name = format!("{phase:?} {pod:?}");
+        let pods = WorkloadPods {
+            rv: harness.engine.live_object(&workload("web")).unwrap().rv,
+            newest: Some("new".into()),
+            current: None,
+            pods: [pod].into(),
+            sets: Box::default(),
+            last_failed: None,
+            creation_failure: None,
+        };
+        let failed = Some(RolloutFailureCause::Status("it crashes".into()));
+        let rollout = Rollout { failed, pods: Some(Arc::new(pods)), ..claimed(&harness) };
+        let is_done = evaluate(&harness, &rollout).verdict == RolloutVerdict::Done;
+        harness.engine.rollouts.in_flight.insert(workload("web"), rollout);
+        let is_watched = !harness.engine.workloads_to_watch().is_empty();
+        assert_eq!((is_watched, is_done), (expected, phase == WorkloadPhase::Settled && !expected), "{name}");
+    };
+    let now = in_phase(WorkloadPhase::Settled).now;
+    let failing = || waiting(pod("web-1", "new"), "CrashLoopBackOff", now);
+    check(WorkloadPhase::Settled, failing(), true);
+    check(WorkloadPhase::Settled, ready("web-1", "new", now), false);
+    check(WorkloadPhase::Recovering, failing(), false);
+}
+
 // All its pods are available still, until the deletion is through.
 #[test]
 fn a_workload_that_is_being_deleted_to_be_created_again_is_not_complete() {

@@ -86,8 +86,11 @@ pub(super) fn order(
         !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id))
     };
     let waiting = rest.iter().filter(|object| is_waiting(object));
-    set_waves(&mut before, waiting.map(|object| engine::wave(&object.body)).min(), i32::min);
-    set_waves(&mut after, rest.iter().map(|object| engine::wave(&object.body)).max(), i32::max);
+    let first = waiting.map(|object| engine::wave(&object.body)).min();
+    set_waves(before.iter_mut().rev(), first, i32::min);
+    advance_needed(&names, &before, &needed, &mut rest);
+    let last = rest.iter().map(|object| engine::wave(&object.body)).max();
+    set_waves(after.iter_mut(), last, i32::max);
     let mut awaited = AwaitedNames { text: String::new(), left: MAX_AWAITED_NAME_BYTES };
     let mut all = chain(&names, before, &mut awaited)?;
     for object in rest.iter_mut().filter(|object| is_waiting(object)) {
@@ -97,22 +100,54 @@ pub(super) fn order(
     for object in &rest {
         awaited.add(&names, object);
     }
-    let last = chain(&names, after, &mut awaited)?;
+    let after = chain(&names, after, &mut awaited)?;
     all.append(&mut rest);
-    all.extend(last);
+    all.extend(after);
     Ok(all)
 }
 
 /// Puts the hooks of a phase into the wave of the objects around which they run: nothing may wait
-/// for a later wave. A wave of rhumb's own that is farther from these stays. One of Argo CD orders
+/// for a later wave. A wave of rhumb's own that is farther from these stays. The steps come with the
+/// nearest to the objects first, and the next ones are no nearer than it. A wave of Argo CD orders
 /// hooks among each other, as their weights do here.
-fn set_waves(steps: &mut [HookStep], of_rest: Option<i32>, farther: fn(i32, i32) -> i32) {
-    let Some(of_rest) = of_rest else { return };
-    for object in steps.iter_mut().flat_map(|step| &mut step.objects) {
-        let own = annotation_text(&object.body, WAVE).trim().parse::<i32>().ok();
-        let wave = own.map_or(of_rest, |own| farther(own, of_rest));
-        if wave != engine::wave(&object.body) {
-            annotate(&mut object.body, WAVE, &wave.to_string());
+fn set_waves<'a>(
+    steps: impl Iterator<Item = &'a mut HookStep>,
+    of_rest: Option<i32>,
+    farther: fn(i32, i32) -> i32,
+) {
+    let mut nearest = of_rest;
+    for step in steps {
+        let mut of_step = nearest;
+        for object in &mut step.objects {
+            let shown = engine::wave(&object.body);
+            let own = annotation_text(&object.body, WAVE).trim().parse::<i32>().ok();
+            let wave = match nearest {
+                Some(nearest) => own.map_or(nearest, |own| farther(own, nearest)),
+                None => shown,
+            };
+            if wave != shown {
+                annotate(&mut object.body, WAVE, &wave.to_string());
+            }
+            of_step = Some(of_step.map_or(wave, |of_step| farther(of_step, wave)));
+        }
+        nearest = of_step;
+    }
+}
+
+/// Puts what hooks need that run before into no later wave than theirs. Nobody refers to an object
+/// that gives rights, so nothing else would bring that in time.
+fn advance_needed(
+    names: &HelmReleaseObjectIds<'_>,
+    before: &[HookStep],
+    needed: &BTreeSet<ObjectId>,
+    rest: &mut [ChartObject],
+) {
+    let hooks = before.iter().flat_map(|step| &step.objects);
+    let Some(earliest) = hooks.map(|object| engine::wave(&object.body)).min() else { return };
+    for object in rest {
+        let is_needed = names.id(&object.body).is_some_and(|id| needed.contains(&id));
+        if is_needed && engine::wave(&object.body) > earliest {
+            annotate(&mut object.body, WAVE, &earliest.to_string());
         }
     }
 }

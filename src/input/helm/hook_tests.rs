@@ -146,6 +146,27 @@ fn what_a_hook_needs_does_not_wait_for_it() {
     );
 }
 
+#[test]
+fn what_a_hook_needs_comes_in_no_later_wave_than_the_hook() {
+    let check = |map: &str, expected: [i32; 3]| {
+        let mut job = object("Job", "migrate", "pre-upgrade", "");
+        job.body["spec"]["template"]["spec"] = json!({"serviceAccountName": "web", "containers": []});
+        let mut binding = object("RoleBinding", "rights", "", "");
+        binding.body["subjects"] = json!([{"kind": "ServiceAccount", "name": "web", "namespace": "prod"}]);
+        let mut other = object("ConfigMap", "other", "", "");
+        annotate(&mut other.body, WAVE, map);
+        let account = object("ServiceAccount", "web", "", "");
+        let objects = translated(vec![account, binding, other, job]).unwrap();
+        let wave_of = |kind: &str| {
+            let of_kind = objects.iter().find(|object| text_at(&object.body, &["kind"]) == kind);
+            engine::wave(&of_kind.unwrap().body)
+        };
+        assert_eq!(["Job", "RoleBinding", "ServiceAccount"].map(wave_of), expected, "{map}");
+    };
+    check("-1", [-1, -1, -1]);
+    check("2", [2, 0, 0]);
+}
+
 // A Deployment waits for its ConfigMap, which would wait for the Deployment.
 #[test]
 fn a_hook_that_runs_after_does_not_wait_for_what_needs_it() {
@@ -226,6 +247,39 @@ fn nothing_waits_for_a_hook_of_a_later_wave_and_no_hook_for_a_later_wave() {
     check("pre-install", &["0"], Some((WAVE, "3")), 0);
     check("post-install", &["0"], Some((WAVE, "3")), 3);
     check("pre-install", &[], Some((WAVE, "3")), 3);
+}
+
+// Each waits for the one before it, whatever its own wave is.
+#[test]
+fn no_hook_waits_for_a_hook_of_a_later_wave() {
+    #[track_caller]
+    fn check(hook: &str, rest: &[&str], own: [Option<&str>; 2], expected: [i32; 2]) {
+        let job = |name: &str, wave: Option<&str>| {
+            let mut job = object("Job", name, hook, "");
+            if let Some(wave) = wave {
+                annotate(&mut job.body, WAVE, wave);
+            }
+            job
+        };
+        let others = rest.iter().map(|wave| {
+            let mut map = object("ConfigMap", "map", "", "");
+            annotate(&mut map.body, WAVE, wave);
+            map
+        });
+        let hooks = [job("a", own[0]), job("b", own[1])];
+        let objects = translated(others.chain(hooks).collect()).unwrap();
+        let wave_of = |name: &str| {
+            let named = objects.iter().find(|object| text_at(&object.body, &["metadata", "name"]) == name);
+            engine::wave(&named.unwrap().body)
+        };
+        assert_eq!(["a", "b"].map(wave_of), expected, "{hook} {rest:?} {own:?}");
+    }
+    check("pre-install", &["0"], [None, Some("-3")], [-3, -3]);
+    check("pre-install", &["0"], [Some("-5"), Some("-3")], [-5, -3]);
+    check("post-install", &["0"], [Some("3"), None], [3, 3]);
+    check("post-install", &["0"], [Some("3"), Some("5")], [3, 5]);
+    check("pre-install", &[], [Some("2"), Some("1")], [1, 1]);
+    check("post-install", &[], [Some("2"), Some("1")], [2, 2]);
 }
 
 #[test]
