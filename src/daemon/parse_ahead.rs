@@ -113,8 +113,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..count {
             let object = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a{number}}}}}\n");
-            std::fs::write(folder.path().join(format!("{number}.yaml")), format!("{object:#<size$}"))
-                .unwrap();
+            let filling = "#".repeat(size.saturating_sub(object.len()));
+            std::fs::write(folder.path().join(format!("{number}.yaml")), object + &filling).unwrap();
         }
         SourceFiles::Snapshot(Arc::new(read_disk(folder.path()).unwrap()))
     }
