@@ -38,7 +38,7 @@ pub(super) const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
 const MAX_LISTED_PENDING: usize = 2000;
-/// So many have room with usual names and reasons.
+/// The most bytes of their list, which has room for all of these with usual names and reasons.
 const MAX_PENDING_BYTES: usize = 380_000;
 
 /// A longer text of acknowledgements is written anew: an older version took over whatever was

@@ -9,8 +9,8 @@ use crate::object::ObjectId;
 const MAX_WATCHED_WORKLOADS: usize = 64;
 
 impl Engine {
-    /// Returns the workloads whose pods are to be watched, and in which incarnation: those that
-    /// roll, the ones of ours first, and failed ones that seem healthy while their pods do not.
+    /// Returns the workloads whose pods are to be watched, and in which incarnation. They are those
+    /// that roll, the ones of ours first, and failed ones that seem healthy while their pods do not.
     ///
     /// Of each kind those come first that are watched already. Nobody renews the pods of the others,
     /// and old ones that fail would keep a rollout from its end.
