@@ -107,8 +107,8 @@ pub(super) fn order(
 }
 
 /// Puts the hooks of a phase into the wave of the objects around which they run: nothing may wait
-/// for a later wave. A wave of rhumb's own that is farther from these stays. The steps come with the
-/// nearest to the objects first, and the next ones are no nearer than it. A wave of Argo CD
+/// for a later wave. A wave of rhumb's own that is farther from these stays. The steps come with
+/// the nearest to the objects first, and the next ones are no nearer than it. A wave of Argo CD
 /// orders hooks among each other, as their weights do here.
 fn set_waves<'a>(
     steps: impl Iterator<Item = &'a mut HookStep>,
