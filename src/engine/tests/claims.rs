@@ -85,6 +85,8 @@ fn a_repeated_repair_without_a_slot_is_decided_again_a_minute_later() {
     harness.pass_time(Duration::from_secs(1));
     harness.world.drift(&id);
     harness.deliver(usize::MAX);
+    // The first step compares the contents.
+    harness.step(&id);
     let decided = harness.decide(&id);
     assert!(matches!(decided.reason, Some(Reason::Budget(BudgetShortage::Starts(..)))), "{decided:?}");
     assert_eq!(decided.requeue_after, Some(Duration::from_mins(1)));
