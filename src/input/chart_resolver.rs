@@ -14,7 +14,7 @@ use super::chart_supply::{
 };
 use super::charts::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart, is_exact};
 use super::helm::{self, ChartClosure, ChartLimits, ChartUser, HelmOptions};
-use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, printable};
+use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, sanitize_text};
 use super::paths;
 use super::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::manifest::TextPosition;
@@ -372,7 +372,7 @@ fn too_large(message: String) -> SupplyError {
 }
 
 fn unread_folder_finding(name: &str, at: ChartRequestSite<'_>) -> Diagnostic {
-    let message = format!("the chart {} was fetched, and helm does not see it", printable(name));
+    let message = format!("the chart {} was fetched, and helm does not see it", sanitize_text(name));
     let hint = "take charts/ out of the chart's .helmignore";
     error_at(at.file, at.position, "missing-dependency", message, hint)
 }
@@ -384,8 +384,8 @@ fn lost_lock(root: &str, failure: &PathFailure) -> Diagnostic {
 }
 
 fn unlocked_chart_finding(request: ChartRequest<'_>, at: ChartRequestSite<'_>, file: &str) -> Diagnostic {
-    let (name, version) = (printable(request.name), printable(request.version));
-    let repository = printable(request.repository);
+    let (name, version) = (sanitize_text(request.name), sanitize_text(request.version));
+    let repository = sanitize_text(request.repository);
     let message = format!("the chart {name} {version} from {repository} is not in {file}");
     error_at(
         at.file,

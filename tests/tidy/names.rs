@@ -108,7 +108,7 @@ const TYPES: [&str; 99] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 153] = [
+const FUNCTIONS: [&str; 154] = [
     "absorb",
     "add_failure_events",
     "addressed",
@@ -211,6 +211,7 @@ const FUNCTIONS: [&str; 153] = [
     "overlaid",
     "padded",
     "precious",
+    "printable",
     "quarter",
     "read_budget",
     "recalled",

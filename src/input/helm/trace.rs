@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::input::kustomize::{Closure, ClosureFile, printable};
+use crate::input::kustomize::{Closure, ClosureFile, sanitize_text};
 use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{FileDefect, SourceError, TreeEntry, TreeFile};
@@ -301,7 +301,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         }
         if path.len() > MAX_TRACED_PATH_BYTES {
             let size_text = format!("a path of more than {MAX_TRACED_PATH_BYTES} bytes");
-            return self.found.refuse(refusal::too_much(&printable(path), &size_text));
+            return self.found.refuse(refusal::too_much(&sanitize_text(path), &size_text));
         }
         self.bytes += file.size;
         if file.size > self.limits.file {
