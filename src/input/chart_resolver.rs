@@ -148,7 +148,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 version: &dependency.version,
             };
             let at = ChartRequestSite { file: &missing.file, position: dependency.position };
-            let parts = paths::inside(&missing.folder, helm::PARTS_FOLDER);
+            let parts = paths::append(&missing.folder, helm::PARTS_FOLDER);
             let Some(found) = self.request(request, at)? else {
                 is_complete = false;
                 continue;
@@ -172,7 +172,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     fn free_folder(&self, parts: &str, found: &FetchedChart, fresh: &BTreeSet<String>) -> Option<String> {
         let ChartReference { name, version, .. } = &found.reference;
         let versioned = format!("{name}-{version}");
-        let folders = [name, &versioned].map(|name| paths::inside(parts, name));
+        let folders = [name, &versioned].map(|name| paths::append(parts, name));
         let is_free = |folder: &String| match self.laid.get(folder) {
             None => true,
             Some(digest) => *digest == found.digest && fresh.contains(folder),
@@ -190,7 +190,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             .archives
             .iter()
             .any(|(other, name)| other != folder && paths::folder_of(other) == parts && *name == usual);
-        if !is_other && self.files.entry(&paths::inside(parts, &usual))?.is_none() {
+        if !is_other && self.files.entry(&paths::append(parts, &usual))?.is_none() {
             return Ok(usual);
         }
         Ok(format!("{}.fetched.tgz", folder.rsplit('/').next().unwrap_or(folder)))
@@ -294,7 +294,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 Ok(Some((locked.version.clone(), Some(locked.digest))))
             }
             (None, PinPolicy::Strict) if is_locked => {
-                let file = paths::inside(self.root, LOCK_FILE);
+                let file = paths::append(self.root, LOCK_FILE);
                 let found = unlocked_chart_finding(request, at, &file);
                 self.refuse(found);
                 Ok(None)
@@ -378,7 +378,7 @@ fn unread_folder_finding(name: &str, at: ChartRequestSite<'_>) -> Diagnostic {
 }
 
 fn lost_lock(root: &str, failure: &PathFailure) -> Diagnostic {
-    let (role, target) = (ReferenceRole::File, paths::inside(root, LOCK_FILE));
+    let (role, target) = (ReferenceRole::File, paths::append(root, LOCK_FILE));
     let position = TextPosition { line: 0, column: 0 };
     lost_reference(&Arc::from(&*target), &FileReference { role, field: "lock", target, position }, failure)
 }

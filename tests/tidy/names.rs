@@ -108,7 +108,7 @@ const TYPES: [&str; 99] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 154] = [
+const FUNCTIONS: [&str; 155] = [
     "absorb",
     "add_failure_events",
     "addressed",
@@ -157,6 +157,7 @@ const FUNCTIONS: [&str; 154] = [
     "hinted",
     "hired",
     "inserted",
+    "inside",
     "instead",
     "is_back",
     "is_failed_for_good",

@@ -344,11 +344,11 @@ impl<T: FileTree> ChartTrace<'_, T> {
     ) -> Result<Option<ValuesFile>, SourceError> {
         match tree::resolve(seen, root, "values.yaml", |_| ())? {
             Ok(ResolvedPath { path, file: Some(file) }) => {
-                Ok(Some(ValuesFile { path: paths::inside(root, "values.yaml"), source: path.into(), file }))
+                Ok(Some(ValuesFile { path: paths::append(root, "values.yaml"), source: path.into(), file }))
             }
             Ok(ResolvedPath { file: None, .. }) => Ok(None),
             Err(failure) => {
-                let target = paths::inside(root, "values.yaml");
+                let target = paths::append(root, "values.yaml");
                 self.refuse_lost_reference("helmCharts", &target, self.site.position, &failure);
                 Ok(None)
             }
