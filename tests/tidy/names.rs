@@ -108,7 +108,7 @@ const TYPES: [&str; 99] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 155] = [
+const FUNCTIONS: [&str; 161] = [
     "absorb",
     "add_failure_events",
     "addressed",
@@ -138,6 +138,7 @@ const FUNCTIONS: [&str; 155] = [
     "descends",
     "doubt",
     "dropped",
+    "failed",
     "folded",
     "foreseeing",
     "foreseen",
@@ -156,6 +157,7 @@ const FUNCTIONS: [&str; 155] = [
     "hidden",
     "hinted",
     "hired",
+    "in_progress",
     "inserted",
     "inside",
     "instead",
@@ -179,6 +181,7 @@ const FUNCTIONS: [&str; 155] = [
     "judgement",
     "keep_budget",
     "keeps",
+    "kept",
     "keyless",
     "lasts",
     "late_words",
@@ -247,9 +250,11 @@ const FUNCTIONS: [&str; 155] = [
     "takes_without",
     "tell",
     "tell_failures",
+    "terminating",
     "tighter",
     "told",
     "told_of",
+    "traced",
     "track_claim",
     "troubled",
     "unacknowledged",
@@ -259,6 +264,7 @@ const FUNCTIONS: [&str; 155] = [
     "unlocked",
     "unopened",
     "unpoisoned",
+    "unread",
     "unseen",
     "wanted_unit",
     "wants_more",
