@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         }
     };
     let Ok(runtime) = tokio::runtime::Runtime::new() else {
-        stage.failed(&Failure::new("threads to run in", "the system gives none"));
+        stage.report_failure(&Failure::new("threads to run in", "the system gives none"));
         return ExitCode::FAILURE;
     };
     let code = runtime.block_on(play(&mut stage, end));
@@ -80,7 +80,7 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
         return ExitCode::from(130);
     };
     if let Err(failure) = &outcome {
-        stage.failed(failure);
+        stage.report_failure(failure);
         if let Some(daemon) = world.as_ref().and_then(|world| world.daemon.as_ref()) {
             stage.note("the last lines of rhumb's log:");
             stage.quote(&daemon.tail(20));
@@ -94,7 +94,7 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
     let begun = world.begun;
     let stopped = world.stop(stage, end).await;
     if let Err(failure) = &stopped {
-        stage.failed(failure);
+        stage.report_failure(failure);
     }
     if outcome.is_err() || stopped.is_err() {
         print("\nThe demo failed.\n");

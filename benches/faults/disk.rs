@@ -68,7 +68,7 @@ fn replace(folder: &Path) {
 }
 
 /// Runs a command in the mount namespace of the daemon.
-fn inside(stage: &mut Stage, words: &[&str]) -> Result<(), Obstacle> {
+fn run_inside(stage: &mut Stage, words: &[&str]) -> Result<(), Obstacle> {
     let pid = stage.daemon().pid().to_string();
     let mut command = Command::new("nsenter");
     command.args(["--mount", "--target", &pid]).args(words);
@@ -124,16 +124,17 @@ fn small(
 pub(crate) fn faults() -> Vec<Fault> {
     let fill = |stage: &mut Stage, folder: &str| {
         let script = format!("cat /dev/zero > {folder}/full; true");
-        inside(stage, &["sh", "-c", &script])
+        run_inside(stage, &["sh", "-c", &script])
     };
-    let free = |stage: &mut Stage, folder: &str| inside(stage, &["rm", "-f", &format!("{folder}/full")]);
+    let free = |stage: &mut Stage, folder: &str| run_inside(stage, &["rm", "-f", &format!("{folder}/full")]);
     let exhaust = |stage: &mut Stage, folder: &str| {
         let script = format!("mkdir {folder}/many && cd {folder}/many && seq 5000 | xargs touch; true");
-        inside(stage, &["sh", "-c", &script])
+        run_inside(stage, &["sh", "-c", &script])
     };
-    let release = |stage: &mut Stage, folder: &str| inside(stage, &["rm", "-rf", &format!("{folder}/many")]);
-    let freeze = |stage: &mut Stage, folder: &str| inside(stage, &["mount", "-o", "remount,ro", folder]);
-    let thaw = |stage: &mut Stage, folder: &str| inside(stage, &["mount", "-o", "remount,rw", folder]);
+    let release =
+        |stage: &mut Stage, folder: &str| run_inside(stage, &["rm", "-rf", &format!("{folder}/many")]);
+    let freeze = |stage: &mut Stage, folder: &str| run_inside(stage, &["mount", "-o", "remount,ro", folder]);
+    let thaw = |stage: &mut Stage, folder: &str| run_inside(stage, &["mount", "-o", "remount,rw", folder]);
     vec![
         spoiled("the state is removed", empty),
         spoiled("bits of the state flip", flip),
@@ -158,7 +159,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             let folder = mounted(stage, "64k,nr_inodes=4k")?;
             stage.change();
             stage.pass(2000, 4000);
-            inside(stage, &["mount", "-o", "remount,size=8m", &folder.to_string_lossy()])
+            run_inside(stage, &["mount", "-o", "remount,size=8m", &folder.to_string_lossy()])
         }),
     ]
 }

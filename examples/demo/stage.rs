@@ -93,7 +93,7 @@ impl Stage {
     }
 
     /// Says what was not.
-    pub(crate) fn failed(&self, failure: &Failure) {
+    pub(crate) fn report_failure(&self, failure: &Failure) {
         print(&format!("  {} expected: {}\n", self.paint(RED, "✗"), failure.expected));
         print(&format!("    seen:     {}\n", failure.seen.replace('\n', "\n              ")));
     }

@@ -168,7 +168,7 @@ impl Reconciler {
             objects: ObjectReports::default(),
             executor: ActionExecutor { cluster: setup.cluster, contents },
             watches: ClusterWatches::new(informer_groups, &events.sender),
-            records: OwnRecords::unread(setup.namespace, sources.locations.len()),
+            records: OwnRecords::new(setup.namespace, sources.locations.len()),
             sources,
             writes: WriteWindow::new(setup.concurrency),
             timers: LoopTimers::new(Instant::now(), setup.resync),

@@ -31,7 +31,7 @@ use crate::object::ObjectId;
 /// Declarations and facts.
 impl Engine {
     /// Returns an engine without sources, whose calls are recorded.
-    pub(crate) fn traced(budget: Budget, recorder: TraceRecorder) -> Self {
+    pub(crate) fn new_traced(budget: Budget, recorder: TraceRecorder) -> Self {
         let declaration = EngineDeclaration::of(&budget);
         let mut engine = Self::new(budget);
         engine.trace = Some(Box::new(recorder));

@@ -77,7 +77,7 @@ impl Replay {
     /// Begins a replay: the time of the trace's start is this one.
     pub(crate) fn new(start: Instant) -> Self {
         count_instants_from(start);
-        Self { engine: None, answers: KeyAnswers::recorded(), sources: 0, informer_groups: 1 }
+        Self { engine: None, answers: KeyAnswers::of_trace(), sources: 0, informer_groups: 1 }
     }
 
     /// Replays one line. None where it is no call.
@@ -110,7 +110,7 @@ impl Replay {
             return Err(ReplayError::OtherForm { version: version.into_owned(), form });
         }
         (self.sources, self.informer_groups) = (0, 1);
-        self.engine = Some(Engine::traced(budget, TraceRecorder::of_replay(self.answers.clone())));
+        self.engine = Some(Engine::new_traced(budget, TraceRecorder::of_replay(self.answers.clone())));
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! DaemonSet: `kubectl rollout status`.
 
 use super::Health;
-use super::view::{HealthView, in_progress};
+use super::view::{HealthView, in_progress_health};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
-    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress(&missing))
+    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress_health(&missing))
 }
 
 fn missing_pods_text(view: &HealthView<'_>) -> Option<String> {

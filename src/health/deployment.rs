@@ -1,7 +1,7 @@
 //! The health of a Deployment: the rules of `kubectl rollout status`, in the order of kstatus.
 
 use super::Health;
-use super::view::{HealthView, failed, in_progress, pending_termination_text};
+use super::view::{HealthView, failed_health, in_progress_health, pending_termination_text};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.condition("Progressing")
@@ -12,15 +12,17 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
             "exceeded its progress deadline",
             1,
         );
-        return failed(&message);
+        return failed_health(&message);
     }
     let Some(missing) = missing_pods_text(view) else { return Health::current() };
     if view.has_spec_flag("paused") {
-        return in_progress(&format!("{missing}; its rollout is paused"));
+        return in_progress_health(&format!("{missing}; its rollout is paused"));
     }
     match view.holds("ReplicaFailure") {
-        Some(failure) => in_progress(&format!("{missing}; {}", failure.message_or("pods cannot be created"))),
-        None => in_progress(&missing),
+        Some(failure) => {
+            in_progress_health(&format!("{missing}; {}", failure.message_or("pods cannot be created")))
+        }
+        None => in_progress_health(&missing),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Health;
 use super::small;
-use super::view::{HealthView, StatusCondition, failed, in_progress};
+use super::view::{HealthView, StatusCondition, failed_health, in_progress_health};
 use crate::object::GroupKind;
 
 /// Kinds whose controllers always write `observedGeneration`: without one, they have not seen the
@@ -18,7 +18,7 @@ const SUMMARY_CONDITIONS: [&str; 6] =
 /// has not reached is of no generation: somebody may write it in advance, for a later spec.
 pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
     if view.is_deleting() {
-        return Some(small::terminating(view));
+        return Some(small::terminating_health(view));
     }
     let observed = view
         .observed_generation()
@@ -29,12 +29,12 @@ pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
         let message = format!(
             "waiting for spec update to be observed: generation is {generation}, observed {observed}"
         );
-        return Some(in_progress(&message));
+        return Some(in_progress_health(&message));
     }
     if let Some(condition) = view.holds("Stalled") {
-        return Some(failed(&condition.message_or("stalled")));
+        return Some(failed_health(&condition.message_or("stalled")));
     }
-    view.holds("Reconciling").map(|condition| in_progress(&condition.message_or("reconciling")))
+    view.holds("Reconciling").map(|condition| in_progress_health(&condition.message_or("reconciling")))
 }
 
 /// Returns the health by the conditions of a kind without own rules; without one of them it is
@@ -49,7 +49,7 @@ pub(super) fn conditions(view: &HealthView<'_>) -> Health {
         (view.observed_generation(), view.generation(), condition.generation())
         && of != generation
     {
-        return in_progress(&format!(
+        return in_progress_health(&format!(
             "waiting for spec update to be observed: generation is {generation}, {kind} tells of {of}"
         ));
     }
@@ -60,7 +60,9 @@ fn summary(kind: &str, condition: StatusCondition<'_>) -> Health {
     match kind {
         _ if condition.has_status("True") => Health::current(),
         // Kinds that run to an end use this one, and do not try again.
-        "Succeeded" if condition.has_status("False") => failed(&condition.message_or("did not succeed")),
-        _ => in_progress(&condition.message_or(&format!("is not {kind} yet"))),
+        "Succeeded" if condition.has_status("False") => {
+            failed_health(&condition.message_or("did not succeed"))
+        }
+        _ => in_progress_health(&condition.message_or(&format!("is not {kind} yet"))),
     }
 }

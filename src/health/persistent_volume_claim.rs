@@ -1,7 +1,7 @@
 //! `PersistentVolumeClaim`.
 
 use super::Health;
-use super::view::{HealthView, failed, in_progress};
+use super::view::{HealthView, failed_health, in_progress_health};
 
 /// The message of a claim that nothing works on: no node is chosen and no provisioner is called.
 pub(super) const WAITS_FOR_CONSUMER_MESSAGE: &str =
@@ -10,8 +10,8 @@ pub(super) const WAITS_FOR_CONSUMER_MESSAGE: &str =
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Bound" => Health::current(),
-        "Lost" => failed("Lost: the volume that it was bound to is gone"),
-        _ => in_progress(&pending_reason(view)),
+        "Lost" => failed_health("Lost: the volume that it was bound to is gone"),
+        _ => in_progress_health(&pending_reason(view)),
     }
 }
 

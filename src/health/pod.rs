@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::view::{HealthView, failed, in_progress};
+use super::view::{HealthView, failed_health, in_progress_health};
 use super::{Health, HealthStatus};
 use crate::object::{text_at, value_at};
 
@@ -22,11 +22,13 @@ const STUCK_REASONS: [&str; 8] = [
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     match view.status_text("phase") {
         "Succeeded" => Health::current(),
-        "Failed" => failed(&failure_reason(view)),
+        "Failed" => failed_health(&failure_reason(view)),
         "Unknown" => Health::new(HealthStatus::Unknown, "its node does not report"),
         "Running" if view.holds("Ready").is_some() => Health::current(),
-        phase => stuck_reason(view)
-            .map_or_else(|| in_progress(&pending_reason(view, phase)), |message| failed(&message)),
+        phase => stuck_reason(view).map_or_else(
+            || in_progress_health(&pending_reason(view, phase)),
+            |message| failed_health(&message),
+        ),
     }
 }
 

@@ -1,11 +1,11 @@
 //! ReplicaSet and `ReplicationController`: they count pods and never replace them.
 
 use super::Health;
-use super::view::{HealthView, in_progress, pending_termination_text};
+use super::view::{HealthView, in_progress_health, pending_termination_text};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(failure) = view.holds("ReplicaFailure") {
-        return in_progress(&failure.message_or("pods cannot be created"));
+        return in_progress_health(&failure.message_or("pods cannot be created"));
     }
     let wanted = view.replicas();
     let (all, available) = (view.count("replicas"), view.count("availableReplicas"));
@@ -16,5 +16,5 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     } else {
         return Health::current();
     };
-    in_progress(&missing)
+    in_progress_health(&missing)
 }

@@ -1,7 +1,7 @@
 //! Kinds whose rule is a line or two.
 
 use super::Health;
-use super::view::{self, HealthView, failed, in_progress};
+use super::view::{self, HealthView, failed_health, in_progress_health};
 
 /// The conditions of a Namespace's controller while it empties the namespace.
 const NAMESPACE_CONDITIONS: [&str; 5] = [
@@ -14,14 +14,14 @@ const NAMESPACE_CONDITIONS: [&str; 5] = [
 
 /// Returns Terminating as soon as the phase says so, with what keeps the namespace.
 pub(super) fn namespace(view: &HealthView<'_>) -> Health {
-    if view.status_text("phase") == "Terminating" { terminating(view) } else { Health::current() }
+    if view.status_text("phase") == "Terminating" { terminating_health(view) } else { Health::current() }
 }
 
 /// Returns the health of any object that is being deleted.
-pub(super) fn terminating(view: &HealthView<'_>) -> Health {
+pub(super) fn terminating_health(view: &HealthView<'_>) -> Health {
     let leftover = NAMESPACE_CONDITIONS.iter().find_map(|kind| view.holds(kind));
     let fallback = "is being deleted";
-    view::terminating(
+    view::terminating_health(
         &leftover.map_or_else(|| fallback.to_owned(), |condition| condition.message_or(fallback)),
     )
 }
@@ -40,13 +40,13 @@ pub(super) fn api_service(view: &HealthView<'_>) -> Health {
 /// none to give.
 pub(super) fn service(view: &HealthView<'_>) -> Health {
     let is_waiting = view.spec_text(&["type"]) == "LoadBalancer" && view.spec_text(&["clusterIP"]).is_empty();
-    if is_waiting { in_progress("has no cluster address yet") } else { Health::current() }
+    if is_waiting { in_progress_health("has no cluster address yet") } else { Health::current() }
 }
 
 /// Returns the health of an autoscaler: current while it can scale its target, with metrics or not.
 pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
     match view.condition("AbleToScale").filter(|condition| condition.has_status("False")) {
-        Some(condition) => in_progress(&condition.message_or("cannot scale its target")),
+        Some(condition) => in_progress_health(&condition.message_or("cannot scale its target")),
         None => Health::current(),
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
 /// Returns the health of a disruption budget: current once it is computed, met or not.
 pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
     match view.condition("DisruptionAllowed").filter(|condition| condition.reason() == "SyncFailed") {
-        Some(condition) => in_progress(&condition.message_or("")),
+        Some(condition) => in_progress_health(&condition.message_or("")),
         None => Health::current(),
     }
 }
@@ -62,22 +62,22 @@ pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
 /// Returns the health of a flow schema: current while its priority level exists.
 pub(super) fn flow_schema(view: &HealthView<'_>) -> Health {
     view.holds("Dangling")
-        .map_or_else(Health::current, |condition| in_progress(&condition.message_or("is dangling")))
+        .map_or_else(Health::current, |condition| in_progress_health(&condition.message_or("is dangling")))
 }
 
 /// Runs to an end.
 pub(super) fn migration(view: &HealthView<'_>) -> Health {
     match (view.holds("Succeeded"), view.holds("Failed")) {
         (Some(_), _) => Health::current(),
-        (None, Some(condition)) => failed(&condition.message_or("has failed")),
-        (None, None) => in_progress("is not done yet"),
+        (None, Some(condition)) => failed_health(&condition.message_or("has failed")),
+        (None, None) => in_progress_health("is not done yet"),
     }
 }
 
 fn health_by_condition(view: &HealthView<'_>, condition: &str, missing: &str) -> Health {
     match view.condition(condition) {
         Some(condition) if condition.has_status("True") => Health::current(),
-        Some(condition) => in_progress(&condition.message_or(missing)),
-        None => in_progress(missing),
+        Some(condition) => in_progress_health(&condition.message_or(missing)),
+        None => in_progress_health(missing),
     }
 }

@@ -1,11 +1,11 @@
 //! StatefulSet: `kubectl rollout status`. Its controller writes no conditions, so it never fails.
 
 use super::Health;
-use super::view::{HealthView, in_progress, pending_termination_text};
+use super::view::{HealthView, in_progress_health, pending_termination_text};
 use crate::object::count_text;
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
-    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress(&missing))
+    missing_pods_text(view).map_or_else(Health::current, |missing| in_progress_health(&missing))
 }
 
 fn missing_pods_text(view: &HealthView<'_>) -> Option<String> {

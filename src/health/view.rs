@@ -124,17 +124,17 @@ fn number(value: &Value) -> Option<i64> {
 }
 
 /// Returns the health of an object that its controller works on.
-pub(super) fn in_progress(message: &str) -> Health {
+pub(super) fn in_progress_health(message: &str) -> Health {
     health_with_reason(HealthStatus::InProgress, message)
 }
 
 /// Returns the health of an object that its controller has given up.
-pub(super) fn failed(message: &str) -> Health {
+pub(super) fn failed_health(message: &str) -> Health {
     health_with_reason(HealthStatus::Failed, message)
 }
 
 /// Returns the health of an object that is being deleted.
-pub(super) fn terminating(message: &str) -> Health {
+pub(super) fn terminating_health(message: &str) -> Health {
     health_with_reason(HealthStatus::Terminating, message)
 }
 

@@ -24,7 +24,7 @@ impl ChartLayer {
             let (blob, size) = (BlobId::of(&file.content), file.content.len() as u64);
             self.bytes.entry(blob).or_insert_with(|| file.content.as_slice().into());
             let file_at = TreeFile { blob, size, is_executable: false };
-            self.files.insert(paths::inside(folder, &file.path), file_at);
+            self.files.insert(paths::append(folder, &file.path), file_at);
         }
     }
 

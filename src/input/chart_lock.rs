@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::charts::ChartDigest;
-use super::kustomize::{error_at, printable};
+use super::kustomize::{error_at, sanitize_text};
 use crate::manifest::{PlacedValue, TextPosition, read_first_document};
 use crate::object::Diagnostic;
 
@@ -52,8 +52,8 @@ impl LockedChart {
 /// `redis 7.1.0 from https://charts.example.org`.
 impl std::fmt::Display for LockedChart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (name, version) = (printable(&self.name), printable(&self.version));
-        write!(f, "{name} {version} from {}", printable(&self.repository))
+        let (name, version) = (sanitize_text(&self.name), sanitize_text(&self.version));
+        write!(f, "{name} {version} from {}", sanitize_text(&self.repository))
     }
 }
 
@@ -204,12 +204,12 @@ impl std::fmt::Display for LockChange {
                 return write!(f, "~ {chart}: {} becomes {}", before.digest, chart.digest);
             }
             Self::Changed(before, chart) => {
-                write!(f, "~ {chart}, before {}", printable(&before.version))?;
+                write!(f, "~ {chart}, before {}", sanitize_text(&before.version))?;
                 chart
             }
         };
         match &chart.constraint {
-            Some(constraint) => write!(f, ", for {}", printable(constraint)),
+            Some(constraint) => write!(f, ", for {}", sanitize_text(constraint)),
             None => Ok(()),
         }
     }
@@ -237,7 +237,7 @@ fn read_locked_chart(item: &PlacedValue) -> Result<LockedChart, String> {
     };
     let known = ["repository", "name", "constraint", "version", "digest"];
     if let Some(entry) = item.entries().iter().find(|entry| !known.contains(&entry.key.as_str())) {
-        return Err(format!("{} is no key of a chart", printable(&entry.key)));
+        return Err(format!("{} is no key of a chart", sanitize_text(&entry.key)));
     }
     Ok(LockedChart {
         repository: needed("repository")?,

@@ -14,7 +14,7 @@ use super::chart_supply::{
 };
 use super::charts::{ChartDigest, ChartReference, ExpectedDigest, FetchedChart, is_exact};
 use super::helm::{self, ChartClosure, ChartLimits, ChartUser, HelmOptions};
-use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, printable};
+use super::kustomize::{FileReference, ReferenceRole, error_at, lost_reference, sanitize_text};
 use super::paths;
 use super::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::manifest::TextPosition;
@@ -148,7 +148,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 version: &dependency.version,
             };
             let at = ChartRequestSite { file: &missing.file, position: dependency.position };
-            let parts = paths::inside(&missing.folder, helm::PARTS_FOLDER);
+            let parts = paths::append(&missing.folder, helm::PARTS_FOLDER);
             let Some(found) = self.request(request, at)? else {
                 is_complete = false;
                 continue;
@@ -172,7 +172,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     fn free_folder(&self, parts: &str, found: &FetchedChart, fresh: &BTreeSet<String>) -> Option<String> {
         let ChartReference { name, version, .. } = &found.reference;
         let versioned = format!("{name}-{version}");
-        let folders = [name, &versioned].map(|name| paths::inside(parts, name));
+        let folders = [name, &versioned].map(|name| paths::append(parts, name));
         let is_free = |folder: &String| match self.laid.get(folder) {
             None => true,
             Some(digest) => *digest == found.digest && fresh.contains(folder),
@@ -190,7 +190,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             .archives
             .iter()
             .any(|(other, name)| other != folder && paths::folder_of(other) == parts && *name == usual);
-        if !is_other && self.files.entry(&paths::inside(parts, &usual))?.is_none() {
+        if !is_other && self.files.entry(&paths::append(parts, &usual))?.is_none() {
             return Ok(usual);
         }
         Ok(format!("{}.fetched.tgz", folder.rsplit('/').next().unwrap_or(folder)))
@@ -294,7 +294,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 Ok(Some((locked.version.clone(), Some(locked.digest))))
             }
             (None, PinPolicy::Strict) if is_locked => {
-                let file = paths::inside(self.root, LOCK_FILE);
+                let file = paths::append(self.root, LOCK_FILE);
                 let found = unlocked_chart_finding(request, at, &file);
                 self.refuse(found);
                 Ok(None)
@@ -372,20 +372,20 @@ fn too_large(message: String) -> SupplyError {
 }
 
 fn unread_folder_finding(name: &str, at: ChartRequestSite<'_>) -> Diagnostic {
-    let message = format!("the chart {} was fetched, and helm does not see it", printable(name));
+    let message = format!("the chart {} was fetched, and helm does not see it", sanitize_text(name));
     let hint = "take charts/ out of the chart's .helmignore";
     error_at(at.file, at.position, "missing-dependency", message, hint)
 }
 
 fn lost_lock(root: &str, failure: &PathFailure) -> Diagnostic {
-    let (role, target) = (ReferenceRole::File, paths::inside(root, LOCK_FILE));
+    let (role, target) = (ReferenceRole::File, paths::append(root, LOCK_FILE));
     let position = TextPosition { line: 0, column: 0 };
     lost_reference(&Arc::from(&*target), &FileReference { role, field: "lock", target, position }, failure)
 }
 
 fn unlocked_chart_finding(request: ChartRequest<'_>, at: ChartRequestSite<'_>, file: &str) -> Diagnostic {
-    let (name, version) = (printable(request.name), printable(request.version));
-    let repository = printable(request.repository);
+    let (name, version) = (sanitize_text(request.name), sanitize_text(request.version));
+    let repository = sanitize_text(request.repository);
     let message = format!("the chart {name} {version} from {repository} is not in {file}");
     error_at(
         at.file,

@@ -83,7 +83,7 @@ impl FileTree for MemoryTree {
         if self.entry(folder)? != Some(TreeEntry::Folder) {
             return Ok(None);
         }
-        let below = paths::inside(folder, "");
+        let below = paths::append(folder, "");
         let inside = self.entries.keys().filter_map(|path| path.strip_prefix(&below));
         let names: BTreeSet<&str> = inside.filter_map(|rest| rest.split('/').next()).collect();
         Ok(Some(names.into_iter().map(str::to_owned).collect()))

@@ -20,7 +20,7 @@ pub(super) fn join(folder: &str, reference: &str) -> Option<String> {
 }
 
 /// Returns the path of a name in a folder.
-pub(super) fn inside(folder: &str, name: &str) -> String {
+pub(super) fn append(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 

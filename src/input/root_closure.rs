@@ -224,7 +224,7 @@ mod tests {
         })
     }
 
-    fn traced(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
+    fn trace_root(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
         let releases = HelmReleaseSettings { namespace: "prod".to_owned(), ..HelmReleaseSettings::default() };
         traced_with(&releases, tree, form, supply)
     }
@@ -256,20 +256,24 @@ mod tests {
         let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n\
                      - {name: redis, version: 7.1.0, repository: 'https://charts.example.org'}\n";
         let tree = MemoryTree::new().file("web/Chart.yaml", chart);
-        let first = traced(&tree, RootForm::Helm, &server("a: 1"));
-        let other = traced(&tree, RootForm::Helm, &server("a: 2"));
+        let first = trace_root(&tree, RootForm::Helm, &server("a: 1"));
+        let other = trace_root(&tree, RootForm::Helm, &server("a: 2"));
         let lock = ChartLock::of(first.charts.used.iter().cloned().collect()).to_text();
         // Outside of the chart's own files, so that the lock alone makes the key another one.
         let ignored = tree.file("web/.helmignore", "rhumb.lock\n");
-        let unlocked = traced(&ignored, RootForm::Helm, &server("a: 1"));
-        let locked = traced(&ignored.file("web/rhumb.lock", lock), RootForm::Helm, &server("a: 1"));
+        let unlocked = trace_root(&ignored, RootForm::Helm, &server("a: 1"));
+        let locked = trace_root(&ignored.file("web/rhumb.lock", lock), RootForm::Helm, &server("a: 1"));
         let identities = &identities()[1..];
         let keys: BTreeSet<_> = [&first, &other, &unlocked, &locked].map(|one| key(one, identities)).into();
         assert_eq!(keys.len(), 4);
         assert_eq!(
             key(&first, identities),
             key(
-                &traced(&MemoryTree::new().file("web/Chart.yaml", chart), RootForm::Helm, &server("a: 1")),
+                &trace_root(
+                    &MemoryTree::new().file("web/Chart.yaml", chart),
+                    RootForm::Helm,
+                    &server("a: 1")
+                ),
                 identities
             )
         );
@@ -317,7 +321,7 @@ mod tests {
         let identities = identities();
         let mut other_helm = identities.clone();
         other_helm[1].digest = [8; 32];
-        let base = traced(&tree("releaseName: a", ""), RootForm::Kustomize, &supply);
+        let base = trace_root(&tree("releaseName: a", ""), RootForm::Kustomize, &supply);
         assert_eq!(base.programs().len(), 2);
         let mut keys = BTreeSet::from([key(&base, &identities), key(&base, &other_helm)]);
         let changed = [
@@ -328,7 +332,9 @@ mod tests {
             tree("releaseName: a, includeCRDs: true", ""),
             tree("releaseName: a, valuesInline: {d: 1}", ""),
         ];
-        keys.extend(changed.iter().map(|tree| key(&traced(tree, RootForm::Kustomize, &supply), &identities)));
+        keys.extend(
+            changed.iter().map(|tree| key(&trace_root(tree, RootForm::Kustomize, &supply), &identities)),
+        );
         assert_eq!(keys.len(), 2 + changed.len());
         assert_eq!(supply.fetched(), [""; 0]);
     }
@@ -336,7 +342,7 @@ mod tests {
     fn variables_are_put_into_a_kustomization_that_may_name_them() {
         #[track_caller]
         fn check(tree: &MemoryTree, form: RootForm, expected: bool) {
-            let closure = traced(tree, form, &MemorySupply::default());
+            let closure = trace_root(tree, form, &MemorySupply::default());
             assert_eq!(closure.can_name_variables(tree).unwrap(), expected);
         }
         let with = |value: &str| {

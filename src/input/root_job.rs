@@ -132,7 +132,7 @@ fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
     };
     let file = file.and_then(|file| file.rsplit('/').next()).unwrap_or(root.form.file_name());
     let folder = root.folder.strip_prefix(start).unwrap_or(&root.folder).trim_start_matches('/');
-    paths::inside(folder, file).into()
+    paths::append(folder, file).into()
 }
 
 /// Returns what came of a run. The origins of its objects share these texts with those of other

@@ -71,7 +71,7 @@ impl<T: FileTree> WordReader<'_, T> {
         }
         while let Some(folder) = folders.pop() {
             for name in self.files.names(&folder)?.unwrap_or_default() {
-                let path = paths::inside(&folder, &name);
+                let path = paths::append(&folder, &name);
                 let added = match self.files.entry(&path)? {
                     Some(TreeEntry::Folder) => {
                         folders.push(path.clone());

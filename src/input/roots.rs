@@ -122,7 +122,7 @@ fn find_automatic_roots(
 ) -> Result<RootListing, SourceError> {
     let mut listing = RootListing { roots: Vec::new(), plain: snapshot };
     for refused in std::mem::take(&mut listing.plain.refused) {
-        let folder = paths::inside(start, paths::folder_of(&refused.origin.file));
+        let folder = paths::append(start, paths::folder_of(&refused.origin.file));
         let folder = folder.trim_end_matches('/');
         let Some(form) = form_of(&refused) else {
             listing.plain.refused.push(refused);

@@ -539,7 +539,7 @@ fn narrow_use(rendered: &mut RenderedSnapshot, versions: &VersionOrigin) {
 }
 
 fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
-    let path = paths::inside(&root.folder, root.form.file_name());
+    let path = paths::append(&root.folder, root.form.file_name());
     let message = format!("the version of the cluster is not known, and charts need it: {why}");
     let hint = "it is asked again; `spec.helm.kubeVersion` names one";
     Diagnostic::file_error(path, NO_CLUSTER_VERSION, message).hint(hint)

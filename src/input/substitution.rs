@@ -274,7 +274,7 @@ pub(super) fn file_bytes<T: FileTree>(
     start: &str,
     files: &T,
 ) -> Result<Option<Arc<[u8]>>, SourceError> {
-    files.entry(&super::paths::inside(start, &file.path))?;
+    files.entry(&super::paths::append(start, &file.path))?;
     files.read(file.blob).map(Some).or_else(|error| match error {
         SourceError::Unreadable { .. } => Ok(None),
         error => Err(error),

@@ -193,7 +193,7 @@ impl LinkWalk {
                 self.at.truncate(paths::folder_of(&self.at).len());
                 Ok(None)
             }
-            name => Ok(Some(paths::inside(&self.at, name))),
+            name => Ok(Some(paths::append(&self.at, name))),
         }
     }
 

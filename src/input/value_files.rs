@@ -34,7 +34,7 @@ pub(super) fn take_value_files<T: FileTree>(
     }
     let (mut left, mut outcomes) = (Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
-        if named.contains(&paths::inside(start, &file.path)) && !is_manifest(&file, start, files)? {
+        if named.contains(&paths::append(start, &file.path)) && !is_manifest(&file, start, files)? {
             let nothing = RootOutcome::Rendered(Vec::new().into());
             let root = RenderedRoot::new(file.path.clone(), key_of(&file), nothing);
             outcomes.push(JobOutcome { root, contents: Vec::new() });

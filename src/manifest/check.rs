@@ -94,13 +94,13 @@ pub(super) struct CheckVerdict {
 pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings) -> CheckVerdict {
     let positions = YamlNodeLines::of(subject.tree, subject.node);
     let mut check = ObjectCheck { subject, positions, findings, identified: true, typed: true };
-    check.kind();
+    check.check_kind();
     if check.has_cluster_identity() {
-        check.metadata();
-        check.pods();
-        check.contents();
+        check.check_metadata();
+        check.check_pods();
+        check.check_contents();
         check.report_dropped_fields();
-        check.owners();
+        check.warn_of_owners();
     }
     CheckVerdict { identified: check.identified, typed: check.typed }
 }
@@ -124,7 +124,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if self.findings.is_full() { self.positions.start() } else { self.positions.key(path) }
     }
 
-    fn error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
+    fn add_error(&mut self, path: &[&str], code: &'static str, message: impl Into<String>) {
         let mark = self.position(path);
         self.findings.add(ManifestFinding::error(mark, code, message));
     }
@@ -144,24 +144,24 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         value_at(self.subject.body, path)
     }
 
-    fn kind(&mut self) {
+    fn check_kind(&mut self) {
         let gvk = self.subject.gvk;
         let grouped =
             self.get(&["apiVersion"]).and_then(Value::as_str).is_some_and(|text| text.contains('/'));
         if gvk.version.is_empty() || (grouped && gvk.group.is_empty()) {
             self.identified = false;
-            self.error(&["apiVersion"], "bad-api-version", BAD_API_VERSION);
+            self.add_error(&["apiVersion"], "bad-api-version", BAD_API_VERSION);
         } else if !names::is_label(&gvk.version) || !(gvk.group.is_empty() || names::is_subdomain(&gvk.group))
         {
             self.identified = false;
             let message = "apiVersion names a group and a version in lower-case letters, digits, `-` and `.`";
-            self.error(&["apiVersion"], "bad-api-version", message);
+            self.add_error(&["apiVersion"], "bad-api-version", message);
         }
         // Rights, messages and URLs are made of it.
         if !names::is_kind(&gvk.kind) {
             self.identified = false;
             let message = "a kind has at most 63 letters, digits and `-`, and begins with a letter";
-            self.error(&["kind"], "bad-kind", message);
+            self.add_error(&["kind"], "bad-kind", message);
         }
         if self.get(&["items"]).is_some() {
             let message =
@@ -202,24 +202,24 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         !encrypted && !kustomization
     }
 
-    fn metadata(&mut self) {
+    fn check_metadata(&mut self) {
         match self.get(&["metadata"]) {
             Some(Value::Object(_)) => {
-                self.name();
-                self.namespace();
-                self.types();
+                self.check_name_field();
+                self.check_namespace();
+                self.check_types();
                 self.typed &= self.check_labels(&["metadata"]);
             }
             None | Some(Value::Null) => self.refuse_missing_name(),
             Some(_) => {
                 self.identified = false;
                 self.typed = false;
-                self.error(&["metadata"], "wrong-type", "metadata must be a mapping");
+                self.add_error(&["metadata"], "wrong-type", "metadata must be a mapping");
             }
         }
     }
 
-    fn name(&mut self) {
+    fn check_name_field(&mut self) {
         let path = &["metadata", "name"];
         match self.get(path) {
             Some(Value::String(name)) if !name.is_empty() => self.check_name(name),
@@ -283,11 +283,11 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let near = || names::nearest_valid_name(name).map(|near| format!("a name that fits: {near}"));
         match find_template_sign(name).map(str::to_owned).or_else(near) {
             Some(hint) => self.add_error_with_hint(path, code, message, &hint),
-            None => self.error(path, code, message),
+            None => self.add_error(path, code, message),
         }
     }
 
-    fn namespace(&mut self) {
+    fn check_namespace(&mut self) {
         let path = &["metadata", "namespace"];
         match self.get(path) {
             None | Some(Value::Null) => {}
@@ -308,10 +308,10 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let body = self.subject.body;
         let field = |name: &'static str| value_at(body, metadata).and_then(|metadata| metadata.get(name));
         let typed = is_texts(field("labels")) && is_texts(field("annotations"));
-        if let Some(labels) = self.texts(&[metadata, &["labels"]].concat(), field("labels")) {
+        if let Some(labels) = self.check_texts(&[metadata, &["labels"]].concat(), field("labels")) {
             for (key, value) in labels {
                 if let Some(fault) = names::key_fault(key) {
-                    self.key_error(&[metadata, &["labels", key]].concat(), || {
+                    self.add_key_error(&[metadata, &["labels", key]].concat(), || {
                         format!("label key \"{key}\": {fault}")
                     });
                 }
@@ -323,18 +323,20 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     let message = format!("label \"{key}\": {fault}");
                     match value.as_str().and_then(find_template_sign) {
                         Some(hint) => self.add_error_with_hint(&path, "bad-label", message, hint),
-                        None => self.error(&path, "bad-label", message),
+                        None => self.add_error(&path, "bad-label", message),
                     }
                 }
             }
         }
-        if let Some(annotations) = self.texts(&[metadata, &["annotations"]].concat(), field("annotations")) {
+        if let Some(annotations) =
+            self.check_texts(&[metadata, &["annotations"]].concat(), field("annotations"))
+        {
             let mut size = 0;
             for (key, value) in annotations {
                 size += key.len() + value.as_str().map_or(0, str::len);
                 if let Some(fault) = names::key_fault(&key.to_lowercase()) {
                     let message = || format!("annotation key \"{key}\": {fault}");
-                    self.key_error(&[metadata, &["annotations", key]].concat(), message);
+                    self.add_key_error(&[metadata, &["annotations", key]].concat(), message);
                 }
             }
             if size > MAX_ANNOTATIONS_BYTES {
@@ -342,13 +344,13 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 let message = format!(
                     "the annotations have {size} bytes; the API takes at most {MAX_ANNOTATIONS_BYTES}"
                 );
-                self.error(&path, "annotations-too-large", message);
+                self.add_error(&path, "annotations-too-large", message);
             }
         }
         typed
     }
 
-    fn types(&mut self) {
+    fn check_types(&mut self) {
         let body = self.subject.body;
         for (field, wanted) in METADATA_TYPES {
             if let Some(value) = value_at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
@@ -364,11 +366,11 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if matches!(wanted, FieldType::Text) && (value.is_number() || value.is_boolean()) {
             self.add_error_with_hint(path, "wrong-type", message, "put it in quotes");
         } else {
-            self.error(path, "wrong-type", message);
+            self.add_error(path, "wrong-type", message);
         }
     }
 
-    fn key_error(&mut self, path: &[&str], message: impl FnOnce() -> String) {
+    fn add_key_error(&mut self, path: &[&str], message: impl FnOnce() -> String) {
         if self.findings.count_if_full() {
             return;
         }
@@ -379,18 +381,18 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     fn report_dropped_fields(&mut self) {
         let kept = |value: Option<&Value>| value.is_some_and(|value| !clean::is_empty_field(value));
         if kept(self.get(&["status"])) {
-            self.drop_warning(&["status"], "status is the server's to write: it is left out");
+            self.add_drop_warning(&["status"], "status is the server's to write: it is left out");
         }
         for field in SERVER_SET_METADATA {
             if kept(self.get(&["metadata", field])) {
                 let message = format!("metadata.{field} is the server's to write: it is left out");
-                self.drop_warning(&["metadata", field], &message);
+                self.add_drop_warning(&["metadata", field], &message);
             }
         }
     }
 
     /// Warns of owners: an owner is named by its uid, which a repository cannot know.
-    fn owners(&mut self) {
+    fn warn_of_owners(&mut self) {
         let owners = self.get(&["metadata", "ownerReferences"]).and_then(Value::as_array);
         if owners.is_some_and(|owners| !owners.is_empty()) {
             let mark = self.key_position(&["metadata", "ownerReferences"]);
@@ -401,7 +403,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    fn drop_warning(&mut self, path: &[&str], message: &str) {
+    fn add_drop_warning(&mut self, path: &[&str], message: &str) {
         let mark = self.key_position(path);
         let finding = ManifestFinding::warning(mark, "server-set", message);
         self.findings.add(finding.hint("remove it from the manifest"));

@@ -154,7 +154,7 @@ pub(super) fn refused_content(bytes: &[u8]) -> Option<RefusalReason> {
 }
 
 /// Returns a foreign text as it may be shown on a terminal.
-pub(super) fn printable(text: &[u8]) -> String {
+pub(super) fn sanitize_text(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

@@ -248,7 +248,7 @@ impl FolderWalk<'_> {
             return Err(folder_error(&path, error));
         }
         if error.kind() != io::ErrorKind::NotFound {
-            let inside = file_names::printable(&self.relative_path(&path));
+            let inside = file_names::sanitize_text(&self.relative_path(&path));
             self.out
                 .refusals
                 .push(RefusedFile::new(inside, RefusalReason::Unreadable).with_detail(error.to_string()));
@@ -274,7 +274,8 @@ impl FolderWalk<'_> {
         }
         let parent = entry.path().parent().map(|parent| self.relative_path(parent)).unwrap_or_default();
         let kind = kind(entry.file_type());
-        match tree::classify_entry(&self.ignores, &file_names::printable(&parent), name, kind, depth - 1) {
+        match tree::classify_entry(&self.ignores, &file_names::sanitize_text(&parent), name, kind, depth - 1)
+        {
             ClassifiedEntry::Skip => Ok(false),
             ClassifiedEntry::Refuse(refusal) => {
                 self.out.refusals.push(refusal);

@@ -160,7 +160,7 @@ impl FollowedRepositoryError {
         let shown_location = shown_location.to_owned();
         match self {
             Self::ForeignPointer { file, form, target } => {
-                let file = file_names::printable(file.as_os_str().as_bytes());
+                let file = file_names::sanitize_text(file.as_os_str().as_bytes());
                 let pointer = format!("{file} {} {target}", form.words());
                 SourceError::ForeignPointer {
                     shown_location,
@@ -282,7 +282,7 @@ impl RepositoryFolders {
             for entry in entries.flatten() {
                 let Ok(found) = entry.metadata() else { continue };
                 let (file, size) = (entry.file_name(), found.len());
-                let file = file_names::printable(file.as_bytes());
+                let file = file_names::sanitize_text(file.as_bytes());
                 if !found.is_file() {
                     return Err(unreadable_object(&format!("objects/{name}/{file} is no regular file")));
                 }
@@ -316,7 +316,7 @@ pub(super) fn read_error(file: &Path, error: io::Error) -> FollowedRepositoryErr
 }
 
 pub(super) fn printable_target(target: &[u8]) -> String {
-    file_names::printable(target).chars().take(MAX_SHOWN_TARGET_BYTES).collect()
+    file_names::sanitize_text(target).chars().take(MAX_SHOWN_TARGET_BYTES).collect()
 }
 
 /// Returns the folder that holds HEAD.

@@ -110,7 +110,7 @@ impl RepositoryFolders {
             (_, Some(id)) => Ok(NamedTarget::Object(id)),
             (last, None) => {
                 let branch =
-                    file_names::printable(last.strip_prefix("refs/heads/").unwrap_or(&last).as_bytes());
+                    file_names::sanitize_text(last.strip_prefix("refs/heads/").unwrap_or(&last).as_bytes());
                 Ok(NamedTarget::Unborn { branch, has_others: self.has_branches()? })
             }
         }
@@ -177,7 +177,7 @@ impl RepositoryFolders {
         let Some(line) = line else { return Ok(None) };
         let id = line.get(..40).and_then(|id| std::str::from_utf8(id).ok()).and_then(whole_id);
         let Some(id) = id else {
-            let why = format!("its line of {} has no id", file_names::printable(name.as_bytes()));
+            let why = format!("its line of {} has no id", file_names::sanitize_text(name.as_bytes()));
             return Err(read_error(&self.common.join(PACKED_FILE), io::Error::other(why)));
         };
         Ok(Some(ReferenceValue::Object(id)))

@@ -342,7 +342,7 @@ impl TreeDiff<'_> {
                 continue;
             };
             if old != new {
-                self.entry(old, new, tree::join(&path, &file_names::printable(name)), depth)?;
+                self.entry(old, new, tree::join(&path, &file_names::sanitize_text(name)), depth)?;
             }
         }
     }

@@ -212,9 +212,9 @@ pub(super) fn classify_entry(
     // Another text only for names that are refused.
     let path = match name.get(..file_names::MAX_FILE_NAME_BYTES) {
         Some(begin) if begin != name => {
-            join(folder, &file_names::printable(&[begin, "…".as_bytes()].concat()))
+            join(folder, &file_names::sanitize_text(&[begin, "…".as_bytes()].concat()))
         }
-        _ => file_names::printable(&full),
+        _ => file_names::sanitize_text(&full),
     };
     match verdict {
         EntryVerdict::Enter if depth >= file_names::MAX_FOLDER_DEPTH => {

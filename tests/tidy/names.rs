@@ -108,7 +108,7 @@ const TYPES: [&str; 99] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 153] = [
+const FUNCTIONS: [&str; 161] = [
     "absorb",
     "add_failure_events",
     "addressed",
@@ -138,6 +138,7 @@ const FUNCTIONS: [&str; 153] = [
     "descends",
     "doubt",
     "dropped",
+    "failed",
     "folded",
     "foreseeing",
     "foreseen",
@@ -156,7 +157,9 @@ const FUNCTIONS: [&str; 153] = [
     "hidden",
     "hinted",
     "hired",
+    "in_progress",
     "inserted",
+    "inside",
     "instead",
     "is_back",
     "is_failed_for_good",
@@ -178,6 +181,7 @@ const FUNCTIONS: [&str; 153] = [
     "judgement",
     "keep_budget",
     "keeps",
+    "kept",
     "keyless",
     "lasts",
     "late_words",
@@ -211,6 +215,7 @@ const FUNCTIONS: [&str; 153] = [
     "overlaid",
     "padded",
     "precious",
+    "printable",
     "quarter",
     "read_budget",
     "recalled",
@@ -245,9 +250,11 @@ const FUNCTIONS: [&str; 153] = [
     "takes_without",
     "tell",
     "tell_failures",
+    "terminating",
     "tighter",
     "told",
     "told_of",
+    "traced",
     "track_claim",
     "troubled",
     "unacknowledged",
@@ -257,6 +264,7 @@ const FUNCTIONS: [&str; 153] = [
     "unlocked",
     "unopened",
     "unpoisoned",
+    "unread",
     "unseen",
     "wanted_unit",
     "wants_more",

@@ -160,7 +160,7 @@ pub(super) struct OwnRecords {
 
 impl OwnRecords {
     /// Returns the records of so many sources, of which none has been read.
-    pub(super) fn unread(namespace: String, sources: usize) -> Self {
+    pub(super) fn new(namespace: String, sources: usize) -> Self {
         Self {
             namespace,
             inventories: (0..sources).map(|_| InventoryStore::default()).collect(),

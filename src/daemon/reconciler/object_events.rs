@@ -417,7 +417,7 @@ mod tests {
     }
 
     /// Returns the event that is recorded of a rollout to revision 3c4d.
-    fn recorded(kind: RolloutEventKind, cause: Option<&str>, is_known: bool) -> (EventReason, String) {
+    fn event_words(kind: RolloutEventKind, cause: Option<&str>, is_known: bool) -> (EventReason, String) {
         rollout_event_words(&event(kind, cause), "3c4d", is_known)
     }
 
@@ -440,11 +440,11 @@ mod tests {
         let why = "x".repeat(700);
         let cause = format!("revision 1a2b failed: Deployment shop/web: {why}");
         let failed = RolloutEventKind::Failed(RolloutFailureCause::Status(why.as_str().into()));
-        let failed = recorded(failed, None, false);
+        let failed = event_words(failed, None, false);
         assert_eq!(failed, (EventReason::RolloutFailed, format!("revision 3c4d: {why}")));
-        let started = recorded(RolloutEventKind::Started, Some(&cause), true);
+        let started = event_words(RolloutEventKind::Started, Some(&cause), true);
         assert_eq!(started, (EventReason::RolloutStarted, "going back to revision 3c4d".to_owned()));
-        let (reason, message) = recorded(RolloutEventKind::Succeeded, Some(&cause), true);
+        let (reason, message) = event_words(RolloutEventKind::Succeeded, Some(&cause), true);
         assert_eq!(reason, EventReason::RolledBack);
         assert_eq!(message, format!("{}; it is back at revision 3c4d", shorten_text(&cause)));
         assert!(!message.contains(&why), "{message}");
@@ -456,7 +456,7 @@ mod tests {
         let cause = format!("revision 1a2b failed: Deployment shop/web: {why}");
         let check = |kind: RolloutEventKind, reason: EventReason, then: &str| {
             let expected = (reason, format!("{cause}; {then} revision 3c4d"));
-            assert_eq!(recorded(kind, Some(&cause), false), expected);
+            assert_eq!(event_words(kind, Some(&cause), false), expected);
         };
         check(RolloutEventKind::Started, EventReason::RolloutStarted, "going back to");
         check(RolloutEventKind::Succeeded, EventReason::RolledBack, "it is back at");

@@ -129,7 +129,7 @@ fn is_lasting_failure(class: ErrorClass) -> bool {
 /// recorded where a trace is written.
 pub(super) fn create_engine(budget: Budget, trace: Option<&TraceWriter>) -> Engine {
     let mut engine = match trace.and_then(TraceWriter::recorder) {
-        Some(recorder) => Engine::traced(budget, recorder),
+        Some(recorder) => Engine::new_traced(budget, recorder),
         None => Engine::new(budget),
     };
     let identity = ProcessIdentity { holder: holder().into(), clock_mark: clock_mark().into() };

@@ -36,12 +36,12 @@ enum AnswerStore {
 
 impl KeyAnswers {
     /// Returns a store that keeps what is answered.
-    pub(in crate::engine) fn kept() -> Self {
+    pub(in crate::engine) fn new() -> Self {
         Self(Arc::new(Mutex::new(AnswerStore::Kept { known: HashSet::new(), new: Vec::new() })))
     }
 
     /// Returns a store of recorded answers, of which none has been read.
-    pub(in crate::engine) fn recorded() -> Self {
+    pub(in crate::engine) fn of_trace() -> Self {
         Self(Arc::new(Mutex::new(AnswerStore::Recorded(HashMap::new()))))
     }
 

@@ -25,7 +25,7 @@ fn recorder(start: Instant) -> TraceRecorder {
 /// Returns a process over the world of a test whose calls are recorded, and that has the key.
 fn traced() -> Harness {
     let mut harness = Harness::new(3);
-    harness.engine = harness.begin(Engine::traced(budget(3), recorder(harness.now)));
+    harness.engine = harness.begin(Engine::new_traced(budget(3), recorder(harness.now)));
     harness.handle(Input::Key(ReadState::Value(release_key())));
     harness
 }
@@ -229,7 +229,7 @@ fn no_secret_is_in_a_trace() {
 
 #[test]
 fn a_trace_ends_before_a_line_that_is_too_long() {
-    let mut engine = Engine::traced(budget(3), recorder(Instant::now()).with_max_line_bytes(600));
+    let mut engine = Engine::new_traced(budget(3), recorder(Instant::now()).with_max_line_bytes(600));
     engine.add_source(source("test", &"long".repeat(200)));
     engine.take_dirty();
     let TraceChunk { lines, end_reason } = engine.take_trace().unwrap();
@@ -241,7 +241,7 @@ fn a_trace_ends_before_a_line_that_is_too_long() {
 fn what_is_no_line_of_a_trace_is_refused_with_its_reason() {
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let mut engine = Engine::traced(budget(3), recorder(Instant::now()));
+        let mut engine = Engine::new_traced(budget(3), recorder(Instant::now()));
         let begun = engine.take_trace().unwrap().lines;
         let mut replay = Replay::new(Instant::now());
         assert!(replay.replay_line(begun.trim_ascii_end()).unwrap().is_some_and(|call| call.is_same()));

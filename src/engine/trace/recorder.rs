@@ -104,12 +104,12 @@ impl TraceRecorder {
     /// Begins a trace. `key` is for this trace alone, and made of random bytes.
     pub(crate) fn new(start: Instant, key: HashKey) -> Self {
         count_instants_from(start);
-        Self::with(StandIns::of(key), KeyAnswers::kept())
+        Self::with(StandIns::of(key), KeyAnswers::new())
     }
 
     /// Records a replay with the answers of its trace.
     pub(in crate::engine) fn of_replay(answers: KeyAnswers) -> Self {
-        Self::with(StandIns::kept(), answers)
+        Self::with(StandIns::of_trace(), answers)
     }
 
     fn with(stand_ins: StandIns, answers: KeyAnswers) -> Self {

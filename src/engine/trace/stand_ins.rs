@@ -38,7 +38,7 @@ impl StandIns {
     }
 
     /// Returns those of a trace that is read: all stay as they are.
-    pub(super) fn kept() -> Self {
+    pub(super) fn of_trace() -> Self {
         Self { key: None, secret_hashes: HashSet::new() }
     }
 

@@ -18,7 +18,7 @@ use super::unpack::{MAX_ARCHIVE_BYTES, UnpackLimits, unpack};
 use super::version::{is_digest_reference, is_exact, is_version};
 use crate::config::{ChartAddress, FetchConfig, HostCredential, SourceLocation};
 use crate::fields::{mask_likely_secrets, strip_credentials};
-use crate::input::kustomize::printable;
+use crate::input::kustomize::sanitize_text;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
 
@@ -141,7 +141,7 @@ impl ChartFetcher {
             let means = self.newest_version(host, repository, name, version).await.ok();
             // A version of fewer numbers is that of one chart, where the server has it.
             if means.as_ref() != Some(version) {
-                let (name, version) = (name.clone(), printable(version));
+                let (name, version) = (name.clone(), sanitize_text(version));
                 return Err(FetchError::Range { name, version, means });
             }
         }
@@ -190,7 +190,7 @@ impl ChartFetcher {
             return Ok(version);
         }
         let reason = "the server gives it as the newest in the range, and it is not one exact version";
-        Err(FetchError::Malformed { subject: "the version", text: printable(&version), reason })
+        Err(FetchError::Malformed { subject: "the version", text: sanitize_text(&version), reason })
     }
 
     /// Refuses a fetch that would wait as another one did in vain.
@@ -253,13 +253,13 @@ impl ChartFetcher {
     ) -> Result<ChartAddress, FetchError> {
         // An address may hold a password.
         let malformed = |subject, text: &str, reason| {
-            let text = printable(&mask_likely_secrets(text));
+            let text = sanitize_text(&mask_likely_secrets(text));
             FetchError::Malformed { subject, text, reason }
         };
         for (subject, text) in [("the repository", repository), ("the name", name), ("the version", version)]
         {
             if is_digest_reference(text) {
-                return Err(FetchError::Digest { subject, text: printable(&strip_credentials(text)) });
+                return Err(FetchError::Digest { subject, text: sanitize_text(&strip_credentials(text)) });
             }
         }
         if repository.len() > MAX_ADDRESS_CHARS {
@@ -284,9 +284,9 @@ impl ChartFetcher {
             return Ok(address);
         }
         Err(FetchError::NotAllowed {
-            repository: printable(repository.trim_end_matches('/')),
+            repository: sanitize_text(repository.trim_end_matches('/')),
             name: name.to_owned(),
-            version: printable(version),
+            version: sanitize_text(version),
             setting: self.config.setting,
         })
     }

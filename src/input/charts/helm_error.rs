@@ -3,7 +3,7 @@
 use super::error::FetchError;
 use super::pull::PulledChart;
 use crate::fields::mask_likely_secrets;
-use crate::input::kustomize::printable;
+use crate::input::kustomize::sanitize_text;
 
 /// The words of servers that ask for other credentials.
 const FORBIDDEN_MESSAGES: [&str; 6] = [
@@ -39,7 +39,7 @@ pub(super) fn helm_fetch_error(stderr: &str, chart: PulledChart<'_>) -> FetchErr
     let message = quote(stderr);
     if has(&INVALID_RANGE_MESSAGES) {
         let reason = "it is neither a version nor a range of them";
-        return FetchError::Malformed { subject: "the version", text: printable(&version), reason };
+        return FetchError::Malformed { subject: "the version", text: sanitize_text(&version), reason };
     }
     if has(&FORBIDDEN_MESSAGES) {
         return FetchError::Forbidden { repository, name, message };
@@ -61,7 +61,7 @@ pub(super) fn quote(stderr: &str) -> String {
     let error = || lines().rfind(|line| line.starts_with("Error:"));
     let last = reason_of_index(stderr).or_else(error).or_else(|| lines().next_back());
     let line = last.unwrap_or("it said nothing");
-    printable(&mask_likely_secrets(line.trim_start_matches("Error:").trim()))
+    sanitize_text(&mask_likely_secrets(line.trim_start_matches("Error:").trim()))
 }
 
 /// Returns the reason for a missing index, which is on the line after the words.

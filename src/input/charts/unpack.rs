@@ -12,7 +12,7 @@ use tar::{Archive, Entry, EntryType};
 use super::reference::{ChartFile, ChartReference};
 use super::version::is_same_version;
 use crate::input::helm::{CHART_FILE, scalar_text};
-use crate::input::kustomize::printable;
+use crate::input::kustomize::sanitize_text;
 use crate::manifest::read_first_document;
 
 /// The most bytes of a path, the top folder included, and of a name in it.
@@ -145,7 +145,7 @@ impl UnpackedFolder {
         if kind == EntryType::XGlobalHeader {
             return Ok(());
         }
-        let shown = || printable(&String::from_utf8_lossy(&raw));
+        let shown = || sanitize_text(&String::from_utf8_lossy(&raw));
         if let Some(kind) = other_kind(kind) {
             return Err(UnpackError::Kind { name: shown(), kind });
         }
@@ -163,7 +163,7 @@ impl UnpackedFolder {
         for level in 1..rest.len() {
             let above = rest.get(..level).unwrap_or_default().join("/");
             if self.files.contains_key(&above) {
-                return Err(UnpackError::Duplicate { name: printable(&above) });
+                return Err(UnpackError::Duplicate { name: sanitize_text(&above) });
             }
             self.folders.insert(above);
         }
@@ -184,7 +184,11 @@ impl UnpackedFolder {
         let read = read_first_document(&Arc::from(CHART_FILE), bytes);
         let root = read.documents.first().ok_or(UnpackError::ChartFile("cannot be read"))?;
         let other = |key, found: &str, expected: &str| {
-            Err(UnpackError::OtherChart { key, found: printable(found), expected: printable(expected) })
+            Err(UnpackError::OtherChart {
+                key,
+                found: sanitize_text(found),
+                expected: sanitize_text(expected),
+            })
         };
         let (name, version) = (scalar_text(root, "name"), scalar_text(root, "version"));
         let top = self.top.as_deref().unwrap_or_default();
@@ -272,7 +276,7 @@ fn fault(error: &io::Error, limits: UnpackLimits) -> UnpackError {
     if is_too_much(error) {
         return UnpackError::TooLarge { unit: "bytes when unpacked", most: limits.total };
     }
-    UnpackError::Unreadable(printable(&error.to_string()))
+    UnpackError::Unreadable(sanitize_text(&error.to_string()))
 }
 
 /// Looks through the errors that the reader of archives puts around it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::input::kustomize::{fold_case, printable};
+use crate::input::kustomize::{fold_case, sanitize_text};
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPosition, float_text, read_first_document};
 use crate::object::Diagnostic;
 
@@ -66,7 +66,7 @@ pub struct ChartMetadata {
 /// this in its origin, so that it is bounded.
 impl std::fmt::Display for ChartMetadata {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", printable(&self.name), printable(&self.version))
+        write!(f, "{} {}", sanitize_text(&self.name), sanitize_text(&self.version))
     }
 }
 

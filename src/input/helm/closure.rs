@@ -103,7 +103,7 @@ impl ChartClosure {
         let within = |name: &str| template.strip_prefix(name)?.strip_prefix('/');
         let parts = self.parts.iter().filter_map(|(name, at)| Some((within(name)?, at)));
         let (rest, at) = parts.min_by_key(|(rest, _)| rest.len())?;
-        let (file, line) = match self.closure.files.get(paths::inside(at, rest).as_str()) {
+        let (file, line) = match self.closure.files.get(paths::append(at, rest).as_str()) {
             Some(file) => (file, line),
             None => (self.closure.files.get(at.as_str())?, 0),
         };

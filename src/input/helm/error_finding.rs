@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::input::kustomize::printable;
+use crate::input::kustomize::sanitize_text;
 use crate::input::sandbox::RunOutput;
 use crate::object::{Diagnostic, ManifestOrigin};
 
@@ -355,7 +355,7 @@ fn origins(chart: &ChartClosure, line: &str) -> Vec<ManifestOrigin> {
 /// Returns the parts of a line that show no value, as far as so many may be looked at.
 fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts, left: &mut usize) -> Vec<String> {
     if texts.has_text(line) {
-        return vec![printable(line)];
+        return vec![sanitize_text(line)];
     }
     if let Some(violation) = line.strip_prefix("- at '") {
         return vec![schema_violation(violation, texts)];
@@ -363,7 +363,7 @@ fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts, left: &m
     // The same in the words of helm 3.18.
     if let Some((path, _)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
         let path = path_of_value(path, texts);
-        return vec![printable(&format!("{path}: this is not what the schema takes"))];
+        return vec![sanitize_text(&format!("{path}: this is not what the schema takes"))];
     }
     let mut parts = Vec::new();
     for mut rest in line_ends(line) {
@@ -371,7 +371,7 @@ fn plain_parts(chart: &ChartClosure, line: &str, texts: &TemplateTexts, left: &m
             *left -= 1;
             // The chart's own words come last, and may have any form.
             if texts.has_text(rest) {
-                parts.push(printable(rest));
+                parts.push(sanitize_text(rest));
                 break;
             }
             let (part, after) = next_part(rest);
@@ -410,7 +410,7 @@ fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option
     if part.starts_with("executing ") {
         // The expression is in the template.
         let at = part.find("at <")?;
-        return part.get(at..).map(|expression| printable(&texts.known_words(expression)));
+        return part.get(at..).map(|expression| sanitize_text(&texts.known_words(expression)));
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if part.strip_prefix("line ").is_some_and(is_number) {
@@ -424,20 +424,20 @@ fn plain_part(chart: &ChartClosure, part: &str, texts: &TemplateTexts) -> Option
         let (known, rest) =
             kind.split_at(kind.find("expected ").map_or(kind.len(), |at| at + "expected ".len()));
         let known = known.strip_prefix("json: ").unwrap_or(known);
-        return Some(printable(&format!("{known}{}", texts.known_words(rest))));
+        return Some(sanitize_text(&format!("{known}{}", texts.known_words(rest))));
     }
     if part.starts_with("values don't meet the specifications") {
         return Some("values do not meet the schema".to_owned());
     }
     if part.starts_with(">=") || part.contains("incompatible with Kubernetes") {
-        return Some(printable(&texts.known_words(part)));
+        return Some(sanitize_text(&texts.known_words(part)));
     }
     let words = PLAIN_WORDS.iter().find(|words| part.starts_with(**words))?;
     // The text in brackets or after `on` is the place.
     let part = part.split(" at (").next()?;
     let part = part.split(&format!(" on {}/", chart.chart.name)).next()?;
     let rest = part.strip_prefix(words).unwrap_or_default();
-    Some(printable(&format!("{words}{}", texts.known_words(rest))))
+    Some(sanitize_text(&format!("{words}{}", texts.known_words(rest))))
 }
 
 /// Returns what a line says of a value that the schema does not take. That is its place and what is
@@ -450,7 +450,7 @@ fn schema_violation(text: &str, texts: &TemplateTexts) -> String {
         Some((words, rest)) => format!("{words}{}", texts.known_words(rest)),
         None => "this is not what the schema takes".to_owned(),
     };
-    printable(&format!("{subject}: {violation}"))
+    sanitize_text(&format!("{subject}: {violation}"))
 }
 
 /// Returns the path of a value, without the keys that are in no text of the chart. Such a key may

@@ -12,7 +12,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::engine::GeneratedMark;
-use crate::input::kustomize::printable;
+use crate::input::kustomize::sanitize_text;
 use crate::input::sops::ENCRYPTED_PREFIX;
 use crate::input::tree::FileTree;
 use crate::object::annotations::{GENERATED, IGNORE_FIELDS};
@@ -188,7 +188,7 @@ pub(super) fn refusals(objects: &[ChartObject]) -> Vec<Diagnostic> {
 }
 
 fn difference_text(paths: &[String]) -> String {
-    let named: Vec<String> = paths.iter().take(MAX_NAMED_FIELDS).map(|path| printable(path)).collect();
+    let named: Vec<String> = paths.iter().take(MAX_NAMED_FIELDS).map(|path| sanitize_text(path)).collect();
     match (paths.len() - named.len(), named.as_slice()) {
         (0, [one]) => format!("{one} differs"),
         (0, several) => format!("{} differ", several.join(", ")),
@@ -206,7 +206,7 @@ pub(super) fn leave_alone(objects: &mut [ChartObject], mark: &GeneratedMark) -> 
     for object in objects.iter_mut().filter(|object| !object.generated.is_empty()) {
         let unnamed = object.generated.iter().find(|path| path.contains([',', '[', ']', '"', '\'', '\n']));
         if let Some(path) = unnamed {
-            let message = format!("{}: {} cannot be left alone", name_of(&object.body), printable(path));
+            let message = format!("{}: {} cannot be left alone", name_of(&object.body), sanitize_text(path));
             faults.push(finding(object, message).hint("give the value yourself"));
             continue;
         }
@@ -241,7 +241,7 @@ fn finding(object: &ChartObject, message: String) -> Diagnostic {
 /// Returns an object's kind, namespace and name, as people write it. An object without a name has
 /// its `generateName` there.
 pub(super) fn name_of(body: &Value) -> String {
-    let text = |path: &[&str]| printable(text_at(body, path));
+    let text = |path: &[&str]| sanitize_text(text_at(body, path));
     let namespace = text(&["metadata", "namespace"]);
     let separator = if namespace.is_empty() { "" } else { "/" };
     let name = match text(&["metadata", "name"]) {

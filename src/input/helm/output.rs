@@ -121,7 +121,7 @@ pub(super) fn check_count(chart: &ChartClosure, objects: &[ChartObject]) -> Resu
 
 /// Returns the place of the chart's own file.
 pub(super) fn chart_origin(chart: &ChartClosure) -> ManifestOrigin {
-    let path = crate::input::paths::inside(&chart.closure.root, CHART_FILE);
+    let path = crate::input::paths::append(&chart.closure.root, CHART_FILE);
     origin_at(&path.into(), WHOLE_FILE)
 }
 

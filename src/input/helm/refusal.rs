@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::input::kustomize::{self, FileReference, ReferenceRole, error_at, printable};
+use crate::input::kustomize::{self, FileReference, ReferenceRole, error_at, sanitize_text};
 use crate::input::tree::PathFailure;
 use crate::manifest::TextPosition;
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -42,12 +42,12 @@ pub(super) fn library(file: &Arc<str>) -> Diagnostic {
 pub(super) fn missing_dependency(file: &Arc<str>, dependency: &ChartDependency) -> Diagnostic {
     let from = match &*dependency.repository {
         "" => String::new(),
-        repository => format!(", to be had from {}", printable(repository)),
+        repository => format!(", to be had from {}", sanitize_text(repository)),
     };
     let message = format!(
         "the chart {} {}{from}, is not in charts/",
-        printable(&dependency.name),
-        printable(&dependency.version),
+        sanitize_text(&dependency.name),
+        sanitize_text(&dependency.version),
     );
     let hint = "put it there with `helm dependency build`, and commit what it writes to charts/";
     error_at(file, dependency.position, "missing-dependency", message, hint)
@@ -62,7 +62,7 @@ pub(super) fn too_many_dependencies(file: &Arc<str>, position: TextPosition, mos
 /// Returns the refusal of values that are to be fetched.
 pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
     let shown_folder = if folder.is_empty() { "." } else { folder };
-    let message = format!("values: this is an address, which is not fetched: {}", printable(text));
+    let message = format!("values: this is an address, which is not fetched: {}", sanitize_text(text));
     Diagnostic::file_error(shown_folder, "remote-values", message)
         .hint("copy the file into the repository, and name its path")
 }
@@ -116,7 +116,7 @@ fn lost_file_reference(
 /// Returns the refusal of a folder where a file of values is needed.
 pub(super) fn values_folder(folder: &str, text: &str) -> Diagnostic {
     let shown_folder = if folder.is_empty() { "." } else { folder };
-    let message = format!("values: a file is needed, and {} is a folder", printable(text));
+    let message = format!("values: a file is needed, and {} is a folder", sanitize_text(text));
     Diagnostic::file_error(shown_folder, "missing-file", message).hint("name a file in it")
 }
 
@@ -140,7 +140,8 @@ pub(super) fn ignore_fault(file: &Arc<str>, fault: &IgnoreFault) -> Diagnostic {
 
 /// Returns the refusal of a schema that another place must be asked for.
 pub(super) fn remote_schema(file: &Arc<str>, reference: &str) -> Diagnostic {
-    let message = format!("the schema refers to another one, which is not fetched: {}", printable(reference));
+    let message =
+        format!("the schema refers to another one, which is not fetched: {}", sanitize_text(reference));
     let hint = "put what it refers to under `$defs` of the schema itself; for a chart of somebody else set \
                 `skipSchemaValidation: true` in `spec.helm`";
     error_at(file, WHOLE_FILE, "remote-schema", message, hint)

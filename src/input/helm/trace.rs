@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::input::kustomize::{Closure, ClosureFile, printable};
+use crate::input::kustomize::{Closure, ClosureFile, sanitize_text};
 use crate::input::paths;
 use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{FileDefect, SourceError, TreeEntry, TreeFile};
@@ -154,7 +154,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         if !self.read_rules(&root)? || !self.walk(&root)? {
             return Ok(());
         }
-        if self.files.contains_key(paths::inside(&root, CHART_FILE).as_str()) {
+        if self.files.contains_key(paths::append(&root, CHART_FILE).as_str()) {
             self.read_charts(&root)?;
         } else {
             self.found.refuse(refusal::no_chart(&root));
@@ -183,7 +183,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             Ok(ResolvedPath { path, file: Some(file) }) => {
                 let (bytes, source) = (self.tree.read(file.blob)?, Arc::from(path));
                 // helm reads it even where it names itself.
-                self.add(&paths::inside(root, IGNORE_FILE), &source, file);
+                self.add(&paths::append(root, IGNORE_FILE), &source, file);
                 bytes
             }
             Ok(ResolvedPath { file: None, .. }) | Err(_) => Arc::from([]),
@@ -191,7 +191,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         match IgnoreRules::read(&bytes) {
             Ok(rules) => self.rules = rules,
             Err(fault) => {
-                let file = Arc::from(paths::inside(root, IGNORE_FILE));
+                let file = Arc::from(paths::append(root, IGNORE_FILE));
                 self.found.refuse(refusal::ignore_fault(&file, &fault));
                 return Ok(false);
             }
@@ -206,11 +206,11 @@ impl<T: FileTree> ChartWalk<'_, T> {
         while let Some(folder) = left.pop() {
             let names = self.tree.names(&folder.source.path)?.unwrap_or_default();
             if folder.source.depth >= MAX_TRACED_DEPTH {
-                let shown_path = paths::inside(root, &folder.path);
+                let shown_path = paths::append(root, &folder.path);
                 self.refuse_size(&shown_path, &format!("more than {MAX_TRACED_DEPTH} levels of folders"));
             }
             for name in names {
-                self.count_look(root, &paths::inside(&folder.path, &name));
+                self.count_look(root, &paths::append(&folder.path, &name));
                 if self.is_full {
                     return Ok(false);
                 }
@@ -243,9 +243,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
         name: &str,
     ) -> Result<Option<ChartFolder>, SourceError> {
         let source = folder.source.path.as_str();
-        let (path, at) = (paths::inside(&folder.path, name), paths::inside(source, name));
+        let (path, at) = (paths::append(&folder.path, name), paths::append(source, name));
         let archive = self.fetched.get(&at).filter(|_| !folder.is_packed);
-        let archive = archive.map(|archive| paths::inside(&folder.path, archive));
+        let archive = archive.map(|archive| paths::append(&folder.path, archive));
         let is_packed = folder.is_packed || archive.is_some();
         let below = |source: String| {
             let (depth, above) = (folder.source.depth + 1, Some(folder.source.clone()));
@@ -261,13 +261,13 @@ impl<T: FileTree> ChartWalk<'_, T> {
             Some(TreeEntry::Folder) if is_ignored(PathForm::Folder) => {}
             Some(TreeEntry::Folder) => {
                 let archive =
-                    archive.map(|archive| (paths::inside(root, &path), paths::inside(root, &archive)));
+                    archive.map(|archive| (paths::append(root, &path), paths::append(root, &archive)));
                 self.found.archives.extend(archive);
                 return Ok(below(at));
             }
             Some(TreeEntry::File(_) | TreeEntry::Defect(_)) if is_ignored(PathForm::File) => {}
             Some(TreeEntry::File(file)) => {
-                self.add(&paths::inside(root, &path), &at.into(), file);
+                self.add(&paths::append(root, &path), &at.into(), file);
             }
             Some(TreeEntry::Defect(defect)) => self.found.refuse(refusal::defect(&at, defect)),
             Some(TreeEntry::Link(_)) => {
@@ -275,7 +275,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
                 match self.resolve(source, name)? {
                     Ok(ResolvedPath { file: Some(_), .. }) if forms.0 => {}
                     Ok(ResolvedPath { path: end, file: Some(file) }) => {
-                        self.add(&paths::inside(root, &path), &end.into(), file);
+                        self.add(&paths::append(root, &path), &end.into(), file);
                     }
                     Ok(ResolvedPath { file: None, .. }) if forms.1 => {}
                     Ok(ResolvedPath { path: end, file: None }) => {
@@ -301,7 +301,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         }
         if path.len() > MAX_TRACED_PATH_BYTES {
             let size_text = format!("a path of more than {MAX_TRACED_PATH_BYTES} bytes");
-            return self.found.refuse(refusal::too_much(&printable(path), &size_text));
+            return self.found.refuse(refusal::too_much(&sanitize_text(path), &size_text));
         }
         self.bytes += file.size;
         if file.size > self.limits.file {
@@ -341,7 +341,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             }
             let mut present = PresentCharts::default();
             for part in self.parts_of(&folder) {
-                let at = paths::inside(&paths::inside(&folder, PARTS_FOLDER), &part);
+                let at = paths::append(&paths::append(&folder, PARTS_FOLDER), &part);
                 if part.ends_with(ARCHIVE_SUFFIX) {
                     present.archives.push(part);
                     continue;
@@ -382,7 +382,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
                 present.has_unknown_archive = true;
                 continue;
             };
-            let at = paths::inside(&paths::inside(folder, PARTS_FOLDER), archive);
+            let at = paths::append(&paths::append(folder, PARTS_FOLDER), archive);
             let has_version = |version: &str| *archive == format!("{}-{version}{ARCHIVE_SUFFIX}", known.name);
             self.add_names(name, &at, &dependencies_of(dependencies, &known.name), has_version);
             present.names.insert(known.name.clone());
@@ -441,14 +441,14 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Returns a file of the closure: its path in the revision, and its bytes.
     fn file(&self, folder: &str, name: &str) -> Result<Option<NamedBytes>, SourceError> {
-        let Some(file) = self.files.get(paths::inside(folder, name).as_str()) else {
+        let Some(file) = self.files.get(paths::append(folder, name).as_str()) else {
             return Ok(None);
         };
         Ok(Some((file.source.clone(), self.tree.read(file.file.blob)?)))
     }
 
     fn source_of(&self, folder: &str, name: &str) -> Arc<str> {
-        let path = paths::inside(folder, name);
+        let path = paths::append(folder, name);
         self.files.get(path.as_str()).map_or(path.into(), |file| file.source.clone())
     }
 
@@ -461,7 +461,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
 
     /// Returns the names in a chart's folder of charts that helm takes for charts.
     fn parts_of(&self, folder: &str) -> BTreeSet<String> {
-        let below = format!("{}/", paths::inside(folder, PARTS_FOLDER));
+        let below = format!("{}/", paths::append(folder, PARTS_FOLDER));
         let files = self.files.range(Arc::from(below.as_str())..).map(|(path, _)| path);
         let inside = files.map_while(|path| path.strip_prefix(&below));
         let names = inside.filter_map(|rest| match rest.split_once('/') {

@@ -10,7 +10,7 @@ use crate::input::chart_supply::{ChartRequest, ChartRequestSite, is_server};
 use crate::input::helm::{self, ChartClosure, ChartValues, HelmOptions, PrintedParts};
 use crate::input::kustomize::{
     ChartField, Closure, ClosureFolder, FileReference, PlacedText, ReferenceRole, ValuesMerge, chart_fault,
-    error_at, lost_reference, printable,
+    error_at, lost_reference, sanitize_text,
 };
 use crate::input::paths;
 use crate::input::release_render::HelmReleaseSettings;
@@ -270,8 +270,11 @@ impl<T: FileTree> ChartTrace<'_, T> {
             return Ok(None);
         };
         if !is_server(repository) {
-            let message =
-                format!("helmCharts: there is no chart {} in {}", printable(name), printable(&folder));
+            let message = format!(
+                "helmCharts: there is no chart {} in {}",
+                sanitize_text(name),
+                sanitize_text(&folder)
+            );
             let hint = "put the chart into that folder, or name the server in `repo`";
             self.refuse("no-chart", message, hint);
             return Ok(None);
@@ -341,11 +344,11 @@ impl<T: FileTree> ChartTrace<'_, T> {
     ) -> Result<Option<ValuesFile>, SourceError> {
         match tree::resolve(seen, root, "values.yaml", |_| ())? {
             Ok(ResolvedPath { path, file: Some(file) }) => {
-                Ok(Some(ValuesFile { path: paths::inside(root, "values.yaml"), source: path.into(), file }))
+                Ok(Some(ValuesFile { path: paths::append(root, "values.yaml"), source: path.into(), file }))
             }
             Ok(ResolvedPath { file: None, .. }) => Ok(None),
             Err(failure) => {
-                let target = paths::inside(root, "values.yaml");
+                let target = paths::append(root, "values.yaml");
                 self.refuse_lost_reference("helmCharts", &target, self.site.position, &failure);
                 Ok(None)
             }
@@ -360,7 +363,8 @@ impl<T: FileTree> ChartTrace<'_, T> {
     ) -> Result<Option<ValuesFile>, SourceError> {
         let text = named.text.as_str();
         if helm::is_address(text) {
-            let message = format!("{field}: this is an address, which is not fetched: {}", printable(text));
+            let message =
+                format!("{field}: this is an address, which is not fetched: {}", sanitize_text(text));
             let hint = "copy the file into the repository, and name its path";
             self.found.refused.push(error_at(
                 &self.site.file,
@@ -374,7 +378,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         let (path, file) = match self.resolve(text)? {
             Ok(ResolvedPath { path, file: Some(file) }) => (path, file),
             Ok(ResolvedPath { file: None, .. }) => {
-                let message = format!("{field}: a file is needed, and {} is a folder", printable(text));
+                let message = format!("{field}: a file is needed, and {} is a folder", sanitize_text(text));
                 let position = named.position;
                 let found = error_at(&self.site.file, position, "missing-file", message, "name a file in it");
                 self.found.refused.push(found);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::times::written_time;
-use crate::input::kustomize::{ValuesMerge, printable};
+use crate::input::kustomize::{ValuesMerge, sanitize_text};
 use crate::manifest::{
     EntryOrigin, PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPosition, plain_value,
     read_first_document_own_first,
@@ -301,7 +301,7 @@ fn push_key(at: &mut String, key: &str) -> usize {
 }
 
 fn shown_path(at: &str) -> String {
-    if at.is_empty() { "it".to_owned() } else { printable(at) }
+    if at.is_empty() { "it".to_owned() } else { sanitize_text(at) }
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPosition)>) -> Values
 /// number for a version.
 fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPosition)>) {
     for entry in item.entries() {
-        let (key, value) = (super::refusal::printable(&entry.key), &entry.value);
+        let (key, value) = (super::refusal::sanitize_text(&entry.key), &entry.value);
         match known.iter().find(|(name, _)| fold_case(name) == fold_case(&entry.key)) {
             None => faults.push((format!("{key} is no field of a chart"), entry.position)),
             Some((_, form)) if !form.fits(value) && value.node != PlacedNode::Scalar(Value::Null) => {

@@ -140,14 +140,14 @@ pub(super) fn plan(
                 continue;
             }
             let name = free_name(planned, &folder.path, number);
-            let mut below = paths::inside(&folder.path, &name);
+            let mut below = paths::append(&folder.path, &name);
             if step == JoiningStep::Components {
-                let file = paths::inside(&below, KUSTOMIZATION_FILE);
+                let file = paths::append(&below, KUSTOMIZATION_FILE);
                 planned.push(planned_text(&file, component().as_bytes()));
-                below = paths::inside(&below, OBJECTS_FOLDER);
+                below = paths::append(&below, OBJECTS_FOLDER);
             }
-            let objects = paths::inside(&below, OBJECTS_FILE);
-            planned.push(planned_text(&paths::inside(&below, KUSTOMIZATION_FILE), marking().as_bytes()));
+            let objects = paths::append(&below, OBJECTS_FILE);
+            planned.push(planned_text(&paths::append(&below, KUSTOMIZATION_FILE), marking().as_bytes()));
             planned.push(planned_text(&objects, &chart.text));
             found.insert(objects, number);
             names.push(name);
@@ -163,7 +163,7 @@ pub(super) fn plan(
 /// Returns a name in a folder that nothing in it has.
 fn free_name(planned: &[PlannedFile], folder: &str, number: usize) -> String {
     let mut name = format!("{FOLDER_PREFIX}{number}");
-    while planned.iter().any(|file| paths::holds(&paths::inside(folder, &name), &file.path)) {
+    while planned.iter().any(|file| paths::holds(&paths::append(folder, &name), &file.path)) {
         name.push('-');
     }
     name

@@ -40,7 +40,9 @@ pub use object_names::ObjectNames;
 pub use object_origins::OriginFinder;
 pub use parsed::ParsedFiles;
 pub use patch::PatchSelector;
-pub(in crate::input) use refusal::{chart_field as chart_fault, error_at, lost as lost_reference, printable};
+pub(in crate::input) use refusal::{
+    chart_field as chart_fault, error_at, lost as lost_reference, sanitize_text,
+};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
 pub(in crate::input) use secret_words::can_quote_secret;
 pub use trace::find_closure;

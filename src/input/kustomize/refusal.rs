@@ -14,7 +14,7 @@ use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFe
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// Returns a foreign text as a message shows it.
-pub(in crate::input) fn printable(text: &str) -> String {
+pub(in crate::input) fn sanitize_text(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     let cut: String = text.chars().take(MAX_SHOWN_CHARS).map(plain).collect();
     if text.chars().nth(MAX_SHOWN_CHARS).is_some() { cut + "…" } else { cut }
@@ -34,7 +34,7 @@ pub(in crate::input) fn error_at(
 
 /// Returns the refusal of what is fetched from elsewhere.
 pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
-    let target = printable(&reference.target);
+    let target = sanitize_text(&reference.target);
     let subject = match reference.role {
         ReferenceRole::Resource | ReferenceRole::Component => "a remote base",
         ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => {
@@ -60,7 +60,7 @@ pub(super) fn unsupported(
         }
         UnsupportedFeature::Plugin(name) => {
             let message =
-                format!("this plugin is a program of its own, which is not run: {}", printable(name));
+                format!("this plugin is a program of its own, which is not run: {}", sanitize_text(name));
             // Its output is in the open, and must not be committed.
             let hint = if name.to_ascii_lowercase().contains("sops") {
                 "rhumb opens what SOPS encrypted for age: name encrypted Secrets under `resources`, and other encrypted files under a `secretGenerator`"
@@ -84,7 +84,7 @@ pub(in crate::input) fn lost(
     reference: &FileReference,
     failure: &PathFailure,
 ) -> Diagnostic {
-    let (field, target) = (reference.field, printable(&reference.target));
+    let (field, target) = (reference.field, sanitize_text(&reference.target));
     let refuse = |code, message: String, hint: &str| {
         error_at(file, reference.position, code, format!("{field}: {message}"), hint)
     };
@@ -96,7 +96,7 @@ pub(in crate::input) fn lost(
                 ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => "file",
             };
             let message =
-                format!("no such {subject} in this revision: {target} ({} is missing)", printable(path));
+                format!("no such {subject} in this revision: {target} ({} is missing)", sanitize_text(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
         PathFailure::OutOfTree(bounds) => {
@@ -104,22 +104,26 @@ pub(in crate::input) fn lost(
             refuse("out-of-tree", message, hint)
         }
         PathFailure::LinkOut { link, target } => {
-            let message =
-                format!("the link {} leads out of the repository, to {}", printable(link), printable(target));
+            let message = format!(
+                "the link {} leads out of the repository, to {}",
+                sanitize_text(link),
+                sanitize_text(target)
+            );
             refuse("out-of-tree", message, "replace the link with the file")
         }
         PathFailure::Dangling { link, target } => {
-            let message = format!("the link {} leads to nothing: {}", printable(link), printable(target));
+            let message =
+                format!("the link {} leads to nothing: {}", sanitize_text(link), sanitize_text(target));
             refuse("missing-file", message, "correct the link, or replace it with the file")
         }
         PathFailure::LinkLoop(link) => refuse(
             "missing-file",
-            format!("the link {} leads to itself", printable(link)),
+            format!("the link {} leads to itself", sanitize_text(link)),
             "correct the link",
         ),
         PathFailure::Defect(path, defect) => {
             let (code, why) = defect_text(*defect);
-            refuse(code, format!("{} {why}", printable(path)), "replace it with a plain file of its own")
+            refuse(code, format!("{} {why}", sanitize_text(path)), "replace it with a plain file of its own")
         }
     }
 }
@@ -173,8 +177,11 @@ pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnost
         | ReferenceRole::Variables
         | ReferenceRole::File => ("a file", "a folder"),
     };
-    let message =
-        format!("{}: {needed} is needed, and {} is {found}", reference.field, printable(&reference.target));
+    let message = format!(
+        "{}: {needed} is needed, and {} is {found}",
+        reference.field,
+        sanitize_text(&reference.target)
+    );
     error_at(file, reference.position, "missing-file", message, "correct the path")
 }
 
@@ -188,12 +195,12 @@ pub(super) fn kustomization_count(
     let (code, message, hint) = match found {
         [] => (
             "no-kustomization",
-            format!("{} has no kustomization.yaml", printable(name)),
+            format!("{} has no kustomization.yaml", sanitize_text(name)),
             "add one, or name the files in it one by one",
         ),
         several => (
             "several-kustomizations",
-            format!("{} has more than one kustomization: {}", printable(name), several.join(", ")),
+            format!("{} has more than one kustomization: {}", sanitize_text(name), several.join(", ")),
             "keep one of them",
         ),
     };
@@ -221,7 +228,7 @@ pub(super) fn wrong_kind(
     };
     match at {
         Some((by, reference)) => {
-            let message = format!("{}: {}: {message}", reference.field, printable(&reference.target));
+            let message = format!("{}: {}: {message}", reference.field, sanitize_text(&reference.target));
             error_at(by, reference.position, "component", message, hint)
         }
         None => Diagnostic::file_error(file.clone(), "component", message).hint(hint),
@@ -230,7 +237,7 @@ pub(super) fn wrong_kind(
 
 /// Returns the refusal of a folder that includes itself, or one that holds it.
 pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
-    let message = format!("{}: this includes itself: {}", reference.field, printable(&reference.target));
+    let message = format!("{}: this includes itself: {}", reference.field, sanitize_text(&reference.target));
     error_at(
         file,
         reference.position,
@@ -249,11 +256,11 @@ pub(super) fn too_much(folder: &str, subject: &str) -> Diagnostic {
 
 /// Returns the refusal of a link that cannot be replaced by what it leads to.
 pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Option<&str>) -> Diagnostic {
-    let subject = path.map_or("a path above the repository".to_owned(), printable);
+    let subject = path.map_or("a path above the repository".to_owned(), sanitize_text);
     let message = format!(
         "{}: {} is reached over a link to a folder, and {subject} would have two contents without the link",
         reference.field,
-        printable(&reference.target),
+        sanitize_text(&reference.target),
     );
     error_at(file, reference.position, "symlink", message, "name the folder that the link leads to")
 }
@@ -264,7 +271,7 @@ pub(super) fn place_taken(file: &Arc<str>, reference: &FileReference, path: &str
     let message = format!(
         "{}: without a link to a folder, {} would have two contents",
         reference.field,
-        printable(path),
+        sanitize_text(path),
     );
     error_at(file, reference.position, "symlink", message, "name the folder that the link leads to")
 }

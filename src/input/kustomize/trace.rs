@@ -202,7 +202,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
                 }
                 Err(PathFailure::Missing(_)) => {}
                 Err(failure) => {
-                    let inner_path = paths::inside(folder, name);
+                    let inner_path = paths::append(folder, name);
                     self.refuse(refusal::lost_kustomization(&inner_path, &failure));
                     return Ok(None);
                 }
@@ -434,7 +434,7 @@ fn shared_path(path: &str, source: &Arc<str>) -> Arc<str> {
 
 /// Returns the path of a folder's kustomization in the closure.
 fn file_name(file: &KustomizationFile, folder: &str) -> String {
-    paths::inside(folder, file.name)
+    paths::append(folder, file.name)
 }
 
 const fn can_be_folder(role: ReferenceRole) -> bool {

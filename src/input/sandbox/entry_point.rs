@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, Signal};
 use super::executable::{self, LinkageError, ProgramLinkage};
 use super::files::{self, LandlockError, ReachableFiles};
 use super::system_calls::{self, SeccompError};
-use super::words::{SandboxedStart, StartReport, printable};
+use super::words::{SandboxedStart, StartReport, path_text};
 use crate::config::SandboxMode;
 
 /// The first word of the command line that leads here. No command of the program has this name.
@@ -60,9 +60,9 @@ enum EntryError {
     Files(#[from] LandlockError),
     #[error("seccomp")]
     Calls(#[from] SeccompError),
-    #[error("{}: {error}", printable(.path))]
+    #[error("{}: {error}", path_text(.path))]
     Program { path: PathBuf, error: LinkageError },
-    #[error("{}: {error}", printable(.path))]
+    #[error("{}: {error}", path_text(.path))]
     Exec { path: PathBuf, error: io::Error },
     #[error("its {limit_name} cannot be bounded: {error}")]
     Limit { limit_name: &'static str, error: rustix::io::Errno },

@@ -167,7 +167,7 @@ impl StartReport {
 }
 
 /// Returns a path without the bytes that no file has in its name.
-pub(super) fn printable(path: &Path) -> String {
+pub(super) fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 

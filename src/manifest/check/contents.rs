@@ -17,7 +17,7 @@ const SOPS_FILE_WORDS: [&str; 2] = ["sops", "ENC["];
 
 impl<'s> ObjectCheck<'_, 's, '_> {
     /// Returns a field that maps text to text. Reports what else it is or holds.
-    pub(super) fn texts(
+    pub(super) fn check_texts(
         &mut self,
         path: &[&str],
         value: Option<&'s Value>,
@@ -28,7 +28,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             Value::Object(map) => {
                 for (key, value) in map.iter().filter(|(_, value)| !is_text(value)) {
                     let path = [path, &[key]].concat();
-                    self.text(&path, value, || match names::data_key_fault(key) {
+                    self.check_text(&path, value, || match names::data_key_fault(key) {
                         Some(_) if secret => format!("{name}: the value of this key"),
                         _ => format!("{name}: the value of \"{key}\""),
                     });
@@ -42,14 +42,14 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     let hint = "each entry is a key, `:`, a blank and a value";
                     self.add_error_with_hint(path, "wrong-type", message, hint);
                 } else {
-                    self.error(path, "wrong-type", message);
+                    self.add_error(path, "wrong-type", message);
                 }
                 None
             }
         }
     }
 
-    fn text(&mut self, path: &[&str], value: &Value, subject: impl FnOnce() -> String) {
+    fn check_text(&mut self, path: &[&str], value: &Value, subject: impl FnOnce() -> String) {
         let found = match value {
             _ if is_text(value) => return,
             Value::Number(_) => "a number",
@@ -64,12 +64,12 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if value.is_number() || value.is_boolean() {
             self.add_error_with_hint(path, "not-text", message, "put it in quotes");
         } else {
-            self.error(path, "not-text", message);
+            self.add_error(path, "not-text", message);
         }
     }
 
     /// Checks the pod templates.
-    pub(super) fn pods(&mut self) {
+    pub(super) fn check_pods(&mut self) {
         let gvk = self.subject.gvk;
         if !matches!(&*gvk.group, "" | "apps" | "batch") {
             return;
@@ -79,16 +79,16 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             if self.get(&metadata).is_some_and(Value::is_object) {
                 self.check_labels(&metadata);
             }
-            self.pod_spec(&[template, &["spec"]].concat());
+            self.check_pod_spec(&[template, &["spec"]].concat());
         }
         if gvk.group_kind().is("", "Pod") {
-            self.pod_spec(&["spec"]);
+            self.check_pod_spec(&["spec"]);
         }
     }
 
-    fn pod_spec(&mut self, spec: &[&str]) {
+    fn check_pod_spec(&mut self, spec: &[&str]) {
         let selector = [spec, &["nodeSelector"]].concat();
-        self.texts(&selector, self.get(&selector));
+        self.check_texts(&selector, self.get(&selector));
         for list in ["initContainers", "containers"] {
             let path = [spec, &[list]].concat();
             for (number, container) in items(self.get(&path)) {
@@ -96,14 +96,16 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 for field in ["command", "args"] {
                     let path = [&path[..], &[field]].concat();
                     for (number, word) in items(container.get(field)) {
-                        self.text(&[&path[..], &[&number]].concat(), word, || format!("an item of {field}"));
+                        self.check_text(&[&path[..], &[&number]].concat(), word, || {
+                            format!("an item of {field}")
+                        });
                     }
                 }
                 for (number, variable) in items(container.get("env")) {
                     let path = [&path[..], &["env", &number, "value"]].concat();
                     let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
                     if let Some(value) = variable.get("value") {
-                        self.text(&path, value, || format!("env: the value of \"{name}\""));
+                        self.check_text(&path, value, || format!("env: the value of \"{name}\""));
                     }
                 }
             }
@@ -111,7 +113,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     /// Checks the contents of a `ConfigMap` or `Secret`.
-    pub(super) fn contents(&mut self) {
+    pub(super) fn check_contents(&mut self) {
         let gvk = self.subject.gvk;
         let fields: [&str; 2] = match (&*gvk.group, &*gvk.kind) {
             ("", "ConfigMap") => ["data", "binaryData"],
@@ -119,22 +121,24 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             _ => return,
         };
         for field in fields {
-            let Some(map) = self.texts(&[field], value_at(self.subject.body, &[field])) else { continue };
+            let Some(map) = self.check_texts(&[field], value_at(self.subject.body, &[field])) else {
+                continue;
+            };
             for key in map.keys() {
                 // The key is not repeated: `{password:hunter2}` is one.
                 if let Some(fault) = names::data_key_fault(key) {
-                    self.key_error(&[field, key], || format!("{field}: this cannot be a key: {fault}"));
+                    self.add_key_error(&[field, key], || format!("{field}: this cannot be a key: {fault}"));
                 }
             }
             if &*gvk.kind == "Secret" && field == "data" {
-                map.iter().for_each(|(key, value)| self.encrypted_file(key, value));
+                map.iter().for_each(|(key, value)| self.check_encrypted_file(key, value));
             }
         }
     }
 
     /// Reports a value of a Secret that is a file as SOPS writes it. Other tools look for these,
     /// and open them before they apply the Secret.
-    fn encrypted_file(&mut self, key: &str, value: &Value) {
+    fn check_encrypted_file(&mut self, key: &str, value: &Value) {
         let decoded = value.as_str().and_then(decode_base64).unwrap_or_default();
         let has = |word: &str| decoded.windows(word.len()).any(|part| part == word.as_bytes());
         if names::data_key_fault(key).is_some() || !SOPS_FILE_WORDS.into_iter().all(has) {

@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<T
         anchors: HashMap::new(),
         last_quoted: None,
     };
-    parser.document()?;
+    parser.parse_document()?;
     let follows = parser.position_of_rest();
     Ok((parser.tree, follows))
 }
@@ -79,7 +79,7 @@ struct YamlNodeProperties<'a> {
 }
 
 impl YamlParser<'_> {
-    fn document(&mut self) -> Result<(), DocumentFault> {
+    fn parse_document(&mut self) -> Result<(), DocumentFault> {
         match self.scanner.peek()?.kind {
             TokenKind::End => return Ok(()),
             TokenKind::Directive => {
@@ -100,14 +100,14 @@ impl YamlParser<'_> {
                     | TokenKind::DocumentStart
                     | TokenKind::DocumentEnd
                     | TokenKind::End => {
-                        self.empty(mark)?;
+                        self.add_empty(mark)?;
                     }
-                    _ => self.node(YamlNodeContext::Block)?,
+                    _ => self.parse_node(YamlNodeContext::Block)?,
                 }
             }
             _ => {
                 self.states.push(ParseState::DocumentEnd);
-                self.node(YamlNodeContext::Block)?;
+                self.parse_node(YamlNodeContext::Block)?;
             }
         }
         while let Some(state) = self.states.pop() {
@@ -136,28 +136,28 @@ impl YamlParser<'_> {
                 }
                 Ok(())
             }
-            ParseState::BlockItem | ParseState::FlatItem => self.block_item(state),
-            ParseState::BlockKey => self.block_key(),
-            ParseState::BlockValue => self.block_value(),
-            ParseState::FlowFirstItem | ParseState::FlowItem => self.flow_item(state),
-            ParseState::PairKey => self.pair_key(),
-            ParseState::PairValue => self.pair_value(),
+            ParseState::BlockItem | ParseState::FlatItem => self.parse_block_item(state),
+            ParseState::BlockKey => self.parse_block_key(),
+            ParseState::BlockValue => self.parse_block_value(),
+            ParseState::FlowFirstItem | ParseState::FlowItem => self.parse_flow_item(state),
+            ParseState::PairKey => self.parse_pair_key(),
+            ParseState::PairValue => self.parse_pair_value(),
             ParseState::PairEnd => {
                 self.open.pop();
                 self.states.push(ParseState::FlowItem);
                 Ok(())
             }
-            ParseState::FlowFirstKey | ParseState::FlowKey => self.flow_key(state),
-            ParseState::FlowValue => self.flow_value(),
+            ParseState::FlowFirstKey | ParseState::FlowKey => self.parse_flow_key(state),
+            ParseState::FlowValue => self.parse_flow_value(),
             ParseState::FlowNoValue => {
                 let mark = self.scanner.peek()?.mark;
                 self.states.push(ParseState::FlowKey);
-                self.empty(mark)
+                self.add_empty(mark)
             }
         }
     }
 
-    fn block_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
+    fn parse_block_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
         match token.kind {
             TokenKind::BlockEntry => {
@@ -169,7 +169,7 @@ impl YamlParser<'_> {
                     TokenKind::Key | TokenKind::Value => state == ParseState::FlatItem,
                     _ => false,
                 };
-                if empty { self.empty(token.mark) } else { self.node(YamlNodeContext::Block) }
+                if empty { self.add_empty(token.mark) } else { self.parse_node(YamlNodeContext::Block) }
             }
             TokenKind::BlockEnd if state == ParseState::BlockItem => {
                 self.scanner.skip();
@@ -187,13 +187,13 @@ impl YamlParser<'_> {
         }
     }
 
-    fn block_key(&mut self) -> Result<(), DocumentFault> {
+    fn parse_block_key(&mut self) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
         match token.kind {
             TokenKind::Key => {
                 self.scanner.skip();
                 self.states.push(ParseState::BlockValue);
-                self.field(token.mark)
+                self.parse_block_field(token.mark)
             }
             TokenKind::BlockEnd => {
                 self.scanner.skip();
@@ -209,7 +209,7 @@ impl YamlParser<'_> {
         let first = self.open.last().map_or(token.mark, |open| self.tree.mark(open.node));
         let after_quotes = self.last_quoted == Some(token.mark.line);
         match token.kind {
-            TokenKind::Key | TokenKind::BlockMapping if token.mark.column != first.column => syntax(
+            TokenKind::Key | TokenKind::BlockMapping if token.mark.column != first.column => syntax_fault(
                 token.mark,
                 &format!(
                     "no mapping around this key has its keys in column {}; the nearest, from line {} on, has them \
@@ -226,25 +226,25 @@ impl YamlParser<'_> {
         }
     }
 
-    fn block_value(&mut self) -> Result<(), DocumentFault> {
+    fn parse_block_value(&mut self) -> Result<(), DocumentFault> {
         self.states.push(ParseState::BlockKey);
         let token = self.scanner.peek_lean()?;
         if token.kind == TokenKind::Value {
             self.scanner.skip();
-            return self.field(token.mark);
+            return self.parse_block_field(token.mark);
         }
-        self.empty(token.mark)
+        self.add_empty(token.mark)
     }
 
-    /// Returns a key or value of a block mapping.
-    fn field(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
+    /// Parses a key or value of a block mapping.
+    fn parse_block_field(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
         match self.scanner.peek()?.kind {
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(mark),
-            _ => self.node(YamlNodeContext::BlockField),
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.add_empty(mark),
+            _ => self.parse_node(YamlNodeContext::BlockField),
         }
     }
 
-    fn flow_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
+    fn parse_flow_item(&mut self, state: ParseState) -> Result<(), DocumentFault> {
         if self.pass_flow_separator(state, &TokenKind::FlowSequenceEnd, "`,` or `]`")? {
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl YamlParser<'_> {
             return Ok(());
         }
         self.states.push(ParseState::FlowItem);
-        self.node(YamlNodeContext::Flow)
+        self.parse_node(YamlNodeContext::Flow)
     }
 
     /// Passes the comma between entries, and the end of the collection. True when it ended.
@@ -295,86 +295,86 @@ impl YamlParser<'_> {
         Ok(true)
     }
 
-    fn pair_key(&mut self) -> Result<(), DocumentFault> {
+    fn parse_pair_key(&mut self) -> Result<(), DocumentFault> {
         self.states.push(ParseState::PairValue);
         let token = self.scanner.peek_lean()?;
         if matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
             // Kubernetes' reader takes the token away here, whatever it is.
             self.scanner.skip();
-            return self.empty(token.mark);
+            return self.add_empty(token.mark);
         }
-        self.node(YamlNodeContext::Flow)
+        self.parse_node(YamlNodeContext::Flow)
     }
 
-    fn pair_value(&mut self) -> Result<(), DocumentFault> {
+    fn parse_pair_value(&mut self) -> Result<(), DocumentFault> {
         self.states.push(ParseState::PairEnd);
         let mut token = self.scanner.peek_lean()?;
         if token.kind == TokenKind::Value {
             self.scanner.skip();
             token = self.scanner.peek_lean()?;
             if !matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
-                return self.node(YamlNodeContext::Flow);
+                return self.parse_node(YamlNodeContext::Flow);
             }
         }
-        self.empty(token.mark)
+        self.add_empty(token.mark)
     }
 
-    fn flow_key(&mut self, state: ParseState) -> Result<(), DocumentFault> {
+    fn parse_flow_key(&mut self, state: ParseState) -> Result<(), DocumentFault> {
         if self.pass_flow_separator(state, &TokenKind::FlowMappingEnd, "`,` or `}`")? {
             return Ok(());
         }
         if self.scanner.peek()?.kind != TokenKind::Key {
             self.states.push(ParseState::FlowNoValue);
-            return self.node(YamlNodeContext::Flow);
+            return self.parse_node(YamlNodeContext::Flow);
         }
         self.scanner.skip();
         self.states.push(ParseState::FlowValue);
-        self.flow_field()
+        self.parse_flow_field()
     }
 
-    fn flow_value(&mut self) -> Result<(), DocumentFault> {
+    fn parse_flow_value(&mut self) -> Result<(), DocumentFault> {
         self.states.push(ParseState::FlowKey);
         if self.scanner.peek()?.kind == TokenKind::Value {
             self.scanner.skip();
             // After `:` another `:` is no end.
             let token = self.scanner.peek_lean()?;
             if matches!(token.kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
-                return self.empty(token.mark);
+                return self.add_empty(token.mark);
             }
-            return self.node(YamlNodeContext::Flow);
+            return self.parse_node(YamlNodeContext::Flow);
         }
         let mark = self.scanner.peek()?.mark;
-        self.empty(mark)
+        self.add_empty(mark)
     }
 
-    fn flow_field(&mut self) -> Result<(), DocumentFault> {
+    fn parse_flow_field(&mut self) -> Result<(), DocumentFault> {
         let token = self.scanner.peek_lean()?;
         match token.kind {
-            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => self.empty(token.mark),
-            _ => self.node(YamlNodeContext::Flow),
+            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => self.add_empty(token.mark),
+            _ => self.parse_node(YamlNodeContext::Flow),
         }
     }
 }
 
 /// Nodes.
 impl<'a> YamlParser<'a> {
-    fn node(&mut self, context: YamlNodeContext) -> Result<(), DocumentFault> {
+    fn parse_node(&mut self, context: YamlNodeContext) -> Result<(), DocumentFault> {
         if let YamlToken { kind: TokenKind::Alias(name), mark } = *self.scanner.peek()? {
             self.scanner.skip();
-            let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor(mark)) };
+            let Some(&target) = self.anchors.get(name) else { return Err(unknown_anchor_fault(mark)) };
             let node = self.tree.push_alias(target, mark);
             return self.add(node, None);
         }
-        let properties = self.properties()?;
+        let properties = self.parse_properties()?;
         let token = self.scanner.peek_lean()?;
         let (kind, state) = match token.kind {
             TokenKind::Plain(_) | TokenKind::Quoted(_) => {
                 return match self.scanner.skip().map(|token| token.kind) {
                     Some(TokenKind::Plain(text)) => {
-                        self.scalar(YamlNodeKind::Plain, text, token.mark, properties)
+                        self.add_scalar(YamlNodeKind::Plain, text, token.mark, properties)
                     }
                     Some(TokenKind::Quoted(text)) => {
-                        self.scalar(YamlNodeKind::Quoted, text, token.mark, properties)
+                        self.add_scalar(YamlNodeKind::Quoted, text, token.mark, properties)
                     }
                     _ => Ok(()),
                 };
@@ -391,7 +391,7 @@ impl<'a> YamlParser<'a> {
                 (YamlNodeKind::Mapping, ParseState::BlockKey)
             }
             _ if properties.tag != ScalarTag::None || properties.anchor.is_some() => {
-                return self.scalar(YamlNodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
+                return self.add_scalar(YamlNodeKind::Plain, Cow::Borrowed(""), properties.mark, properties);
             }
             _ => return Err(unexpected_token_fault(&token, "a value")),
         };
@@ -405,7 +405,7 @@ impl<'a> YamlParser<'a> {
         Ok(())
     }
 
-    fn properties(&mut self) -> Result<YamlNodeProperties<'a>, DocumentFault> {
+    fn parse_properties(&mut self) -> Result<YamlNodeProperties<'a>, DocumentFault> {
         let mark = self.scanner.peek()?.mark;
         let mut properties = YamlNodeProperties { tag: ScalarTag::None, anchor: None, mark };
         for _ in 0..2 {
@@ -419,7 +419,7 @@ impl<'a> YamlParser<'a> {
         Ok(properties)
     }
 
-    fn scalar(
+    fn add_scalar(
         &mut self,
         kind: YamlNodeKind,
         text: Cow<'a, str>,
@@ -440,7 +440,7 @@ impl<'a> YamlParser<'a> {
         self.add(node, properties.anchor)
     }
 
-    fn empty(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
+    fn add_empty(&mut self, mark: TextMark) -> Result<(), DocumentFault> {
         let node = self.tree.push_borrowed(YamlNodeKind::Plain, ScalarTag::None, mark, 0, 0);
         self.add(node, None)
     }
@@ -491,21 +491,21 @@ fn unexpected_token_fault(token: &YamlToken<'_>, expected: &str) -> DocumentFaul
         TokenKind::Tag(_) => "a tag",
         TokenKind::Plain(_) | TokenKind::Quoted(_) => "a text",
     };
-    syntax(token.mark, &format!("expected {expected}, found {found}"))
+    syntax_fault(token.mark, &format!("expected {expected}, found {found}"))
 }
 
-fn syntax(mark: TextMark, message: &str) -> DocumentFault {
+fn syntax_fault(mark: TextMark, message: &str) -> DocumentFault {
     DocumentFault::new(mark, "yaml-syntax", format!("this is not YAML: {message}"))
 }
 
 /// Returns the fault of an unclosed collection, at its begin: the end of the text may be far away.
 fn unclosed_fault(begin: TextMark, end: &TokenKind<'_>) -> DocumentFault {
     let (begins, ends) = if *end == TokenKind::FlowSequenceEnd { ("[", "]") } else { ("{", "}") };
-    syntax(begin, &format!("`{begins}` is never closed by `{ends}`"))
+    syntax_fault(begin, &format!("`{begins}` is never closed by `{ends}`"))
 }
 
 /// Does not repeat the name: a Secret's value that begins with `*` looks like one.
-fn unknown_anchor(mark: TextMark) -> DocumentFault {
+fn unknown_anchor_fault(mark: TextMark) -> DocumentFault {
     DocumentFault::new(
         mark,
         "unknown-anchor",
