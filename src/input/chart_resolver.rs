@@ -221,7 +221,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             version: if request.version.trim().is_empty() { ANY_VERSION } else { request.version },
             ..request
         };
-        let Some((version, pin)) = self.pinned(request, at)? else { return Ok(None) };
+        let Some((version, pin)) = self.find_pin(request, at)? else { return Ok(None) };
         let reference = ChartReference {
             repository: request.repository.to_owned(),
             name: request.name.to_owned(),
@@ -277,7 +277,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     }
 
     /// Returns the version that is meant, and the digest that it must have.
-    fn pinned(
+    fn find_pin(
         &mut self,
         request: ChartRequest<'_>,
         at: ChartRequestSite<'_>,
@@ -301,19 +301,19 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
             }
             (_, PinPolicy::Fill | PinPolicy::Update) if is_range => {
                 match self.supply.newest_version(request.repository, request.name, request.version) {
-                    Ok(version) => Ok(Some(self.filled(request, version))),
+                    Ok(version) => Ok(Some(self.pin(request, version))),
                     Err(error) => {
                         self.fail(error, at);
                         Ok(None)
                     }
                 }
             }
-            _ => Ok(Some(self.filled(request, request.version.to_owned()))),
+            _ => Ok(Some(self.pin(request, request.version.to_owned()))),
         }
     }
 
     /// Returns a version with the digest that the lock has of it for another range.
-    fn filled(&self, request: ChartRequest<'_>, version: String) -> (String, Option<ChartDigest>) {
+    fn pin(&self, request: ChartRequest<'_>, version: String) -> (String, Option<ChartDigest>) {
         let digest = match &self.lock {
             RootLockState::Read(lock) if self.policy == PinPolicy::Fill => {
                 lock.digest_of(request.repository, request.name, &version)

@@ -272,7 +272,7 @@ impl PlacedReader {
                 let mut positions = YamlNodeLines::of(&tree, DocumentTree::ROOT_YAML_NODE);
                 let root = tree.target(DocumentTree::ROOT_YAML_NODE);
                 let mark = tree.mark(root);
-                self.documents.push(placed(&mut positions, root, mark, resolved.value, 0));
+                self.documents.push(place_value(&mut positions, root, mark, resolved.value, 0));
             }
             Err(fault) => self.fault(fault),
         }
@@ -280,7 +280,7 @@ impl PlacedReader {
 }
 
 /// Gives a value the places of its nodes. Its depth is bounded, so that its stack is.
-fn placed(
+fn place_value(
     positions: &mut YamlNodeLines<'_, '_>,
     node: YamlNodeId,
     mark: TextMark,
@@ -292,7 +292,7 @@ fn placed(
     let mut part = |part: &str, value: Value| {
         let unknown = || YamlNodePart { key: mark, node, mark, origin: EntryOrigin::Own };
         let part = positions.part(node, part).unwrap_or_else(unknown);
-        (part.key, part.origin, placed(positions, part.node, part.mark, value, depth + 1))
+        (part.key, part.origin, place_value(positions, part.node, part.mark, value, depth + 1))
     };
     let node = match value {
         _ if depth >= MAX_PLACED_DEPTH => PlacedNode::Scalar(value),

@@ -567,11 +567,11 @@ impl AliasBudget {
             self.bytes += bytes + 32;
         }
         let ratio = self.aliased as f64 / self.reads as f64;
-        let excessive = self.aliased > 100 && self.reads > 1000 && ratio > Self::allowed(self.reads);
+        let excessive = self.aliased > 100 && self.reads > 1000 && ratio > Self::allowed_ratio(self.reads);
         !excessive && self.bytes <= MAX_ALIAS_EXPANSION_BYTES
     }
 
-    fn allowed(reads: u64) -> f64 {
+    fn allowed_ratio(reads: u64) -> f64 {
         match reads {
             0..=Self::LOW => 0.99,
             Self::HIGH.. => 0.10,

@@ -99,7 +99,7 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
         }
         _ => folder_pass(path)?,
     };
-    let mut disk = frozen(read, &text)?;
+    let mut disk = freeze(read, &text)?;
     if let Some((revision, commit, head)) = committed_revision(path, &disk.snapshot) {
         disk.snapshot.revision = revision;
         disk.commit = commit;
@@ -152,7 +152,7 @@ pub(crate) fn read_named(named: Vec<InputArgument>) -> Result<DiskSnapshot, Sour
     all.files.dedup();
     all.refusals.sort_unstable();
     all.refusals.dedup();
-    frozen(all, &locations.join(", "))
+    freeze(all, &locations.join(", "))
 }
 
 /// The files and refusals of one pass, and the bytes.
@@ -237,7 +237,7 @@ fn file_pass(path: &Path) -> Result<DiskPass, SourceError> {
     Ok(pass)
 }
 
-fn frozen(pass: DiskPass, shown_location: &str) -> Result<DiskSnapshot, SourceError> {
+fn freeze(pass: DiskPass, shown_location: &str) -> Result<DiskSnapshot, SourceError> {
     if pass.files.is_empty() && pass.refusals.is_empty() {
         return Err(SourceError::Empty {
             shown_location: shown_location.to_owned(),

@@ -108,10 +108,11 @@ const TYPES: [&str; 99] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 161] = [
+const FUNCTIONS: [&str; 166] = [
     "absorb",
     "add_failure_events",
     "addressed",
+    "allowed",
     "ask_for_impact",
     "asked",
     "asked_rest",
@@ -143,6 +144,7 @@ const FUNCTIONS: [&str; 161] = [
     "foreseeing",
     "foreseen",
     "foresees",
+    "frozen",
     "gated",
     "gave_up",
     "give_up",
@@ -194,6 +196,7 @@ const FUNCTIONS: [&str; 161] = [
     "looked",
     "looked_up",
     "mend_ledger",
+    "merged",
     "minding_others",
     "misplaced",
     "named",
@@ -214,6 +217,7 @@ const FUNCTIONS: [&str; 161] = [
     "one_blank",
     "overlaid",
     "padded",
+    "pinned",
     "precious",
     "printable",
     "quarter",
@@ -228,6 +232,7 @@ const FUNCTIONS: [&str; 161] = [
     "request_looks",
     "reread_opened_ledger",
     "rescaled",
+    "restored",
     "revisions_of_claims",
     "save_budget",
     "says_all",

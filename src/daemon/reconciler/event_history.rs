@@ -137,7 +137,7 @@ impl EventHistory {
             return;
         };
         state.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
-        state.opt_outs = OptOutHistory::restored(&inventory.data);
+        state.opt_outs = OptOutHistory::of_data(&inventory.data);
         state.pending = inventory.pending_prunes().into_iter().map(|pending| pending.id).collect();
     }
 

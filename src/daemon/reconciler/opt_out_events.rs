@@ -40,7 +40,7 @@ fn opt_out_hash(id: &ObjectId, word: &str) -> ContentHash {
 
 impl OptOutHistory {
     /// Goes on where an earlier process has ended.
-    pub(super) fn restored(data: &BTreeMap<String, String>) -> Self {
+    pub(super) fn of_data(data: &BTreeMap<String, String>) -> Self {
         let reported = data.get(REPORTED_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
         let earlier = reported.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
         Self { known: BTreeMap::new(), earlier }
@@ -159,7 +159,7 @@ mod tests {
         check(&mut first, &[("a", HOLD)], true, [&[("a", HOLD)], &[]]);
         check(&mut first, &[("a", HOLD)], true, [&[], &[]]);
         check(&mut first, &[("a", HOLD), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
-        let mut second = OptOutHistory::restored(&record(&first));
+        let mut second = OptOutHistory::of_data(&record(&first));
         // The kinds are listed one after another.
         check(&mut second, &[], false, [&[], &[]]);
         assert_eq!(record(&second), record(&first));
@@ -172,7 +172,7 @@ mod tests {
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
         check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
         assert_eq!(second.text(), None);
-        let mut third = OptOutHistory::restored(&record(&second));
+        let mut third = OptOutHistory::of_data(&record(&second));
         check(&mut third, &[("a", PAUSED)], true, [&[("a", PAUSED)], &[]]);
     }
 
@@ -186,6 +186,6 @@ mod tests {
         assert!(text.lines().count() == MAX_OPT_OUT_MARKS && text.len() < 20_000, "{}", text.len());
         let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
         let data = BTreeMap::from([(REPORTED_OPT_OUTS_KEY.to_owned(), garbage)]);
-        assert_eq!(OptOutHistory::restored(&data), OptOutHistory::default());
+        assert_eq!(OptOutHistory::of_data(&data), OptOutHistory::default());
     }
 }

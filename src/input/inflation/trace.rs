@@ -320,7 +320,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         match (&field.values, first) {
             (Some(inline), first) => {
                 let bytes = first.map(|first| seen.read(first.file.blob)).transpose()?.unwrap_or_default();
-                match values::merged(inline, &bytes, field.merge) {
+                match values::merge_values(inline, &bytes, field.merge) {
                     Ok(merged) => chart.values.push(ChartValues::Inline(merged.to_string().into())),
                     Err(fault) => self.fault(&format!("valuesInline: {fault}")),
                 }

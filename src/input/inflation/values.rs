@@ -34,7 +34,7 @@ pub(super) enum ValuesFault {
 ///
 /// # Errors
 /// Fails where kustomize would not merge them.
-pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<Value, ValuesFault> {
+pub(super) fn merge_values(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<Value, ValuesFault> {
     let mut inline = inline.clone();
     let merged = match merge {
         ValuesMerge::Replace => return Ok(inline),
@@ -312,7 +312,11 @@ mod tests {
 
     #[track_caller]
     fn check(inline: Value, file: &str, merge: ValuesMerge, expected: Value) {
-        assert_eq!(merged(&inline, file.as_bytes(), merge).unwrap(), expected, "{inline} {file} {merge:?}");
+        assert_eq!(
+            merge_values(&inline, file.as_bytes(), merge).unwrap(),
+            expected,
+            "{inline} {file} {merge:?}"
+        );
     }
 
     #[test]
@@ -373,7 +377,7 @@ mod tests {
             ValuesMerge::Override,
             json!({"a": {"b": 1, "c": 2}}),
         );
-        let fault = merged(&json!({"a": {"$patch": "x"}}), b"a: {b: 1}", ValuesMerge::Override);
+        let fault = merge_values(&json!({"a": {"$patch": "x"}}), b"a: {b: 1}", ValuesMerge::Override);
         assert_eq!(fault, Err(ValuesFault::Directive("/a".to_owned())));
     }
 
@@ -395,7 +399,7 @@ mod tests {
         check(json!({"x": 1}), file, ValuesMerge::Merge, left.clone());
         check(json!({"x": 1, "c": {"b": 2}, "g": {"h": 3}}), file, ValuesMerge::Override, left.clone());
         check(json!({"x": 1, "c": null}), file, ValuesMerge::Merge, left);
-        let fault = merged(&json!({"g": {"h": 3}}), file.as_bytes(), ValuesMerge::Merge);
+        let fault = merge_values(&json!({"g": {"h": 3}}), file.as_bytes(), ValuesMerge::Merge);
         assert_eq!(fault, Err(ValuesFault::Form("/g/h".to_owned())));
         check(json!({"c": 1}), file, ValuesMerge::Replace, json!({"c": 1}));
         let nested = "a: &a {b: 1}\nc: &c\n  <<: *a\n  d: 2\ne:\n  <<: *c\n  f: 3\n";
@@ -471,7 +475,7 @@ mod tests {
     #[test]
     fn truth_values_in_one_line_are_read_at_once() {
         let file = format!("a: [é, {}no]\nb: [on, é, off]\n", "yes, ".repeat(100_000));
-        let read = merged(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
+        let read = merge_values(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
         let all = read["a"].as_array().unwrap();
         assert_eq!(
             (all.len(), &all[1], &all[100_000], &all[100_001]),
@@ -481,7 +485,7 @@ mod tests {
         // In the order of their names, the first key is the last one of the line.
         let keys: Vec<String> = (0..100_000).rev().map(|number| format!("é{number:06}: yes")).collect();
         let file = format!("{{{}}}\n", keys.join(", "));
-        let read = merged(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
+        let read = merge_values(&json!({"x": 1}), file.as_bytes(), ValuesMerge::Override).unwrap();
         let (first, middle) = (&read["é000000"], &read["é050000"]);
         assert_eq!((read.as_object().unwrap().len(), first, middle), (100_001, &json!("yes"), &json!("yes")));
     }
@@ -514,7 +518,11 @@ mod tests {
     #[test]
     fn forms_that_do_not_fit_are_refused() {
         let check = |inline: Value, file: &str, expected: ValuesFault| {
-            assert_eq!(merged(&inline, file.as_bytes(), ValuesMerge::Override), Err(expected), "{file}");
+            assert_eq!(
+                merge_values(&inline, file.as_bytes(), ValuesMerge::Override),
+                Err(expected),
+                "{file}"
+            );
         };
         check(json!({"a": {"b": 1}}), "a: 1\n", ValuesFault::Form("/a".to_owned()));
         check(json!({"a": {"b": [1]}}), "a: {b: {}}\n", ValuesFault::Form("/a/b".to_owned()));
