@@ -104,9 +104,16 @@ pub(super) fn parse_ahead<'f, T>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::source::read_disk;
+
+    /// Returns a small file whose tree is large, as its aliases repeat a text.
+    pub(in crate::daemon) fn alias_bomb(number: usize) -> String {
+        let (text, aliases) = ("x".repeat(12_000), "- *text\n".repeat(200));
+        let begin = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n");
+        format!("{begin}text: &text {text}\ntexts:\n{aliases}")
+    }
 
     /// Returns a folder with so many files of this size, as it was read.
     fn folder_of(count: usize, size: usize) -> SourceFiles {
@@ -141,12 +148,9 @@ mod tests {
 
     #[test]
     fn small_files_that_become_large_trees_are_not_all_parsed_early() {
-        let (text, aliases) = ("x".repeat(12_000), "- *text\n".repeat(200));
         let folder = tempfile::tempdir().unwrap();
         for number in 0..MIN_FILES {
-            let begin = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n");
-            let bomb = format!("{begin}text: &text {text}\ntexts:\n{aliases}");
-            std::fs::write(folder.path().join(format!("{number}.yaml")), bomb).unwrap();
+            std::fs::write(folder.path().join(format!("{number}.yaml")), alias_bomb(number)).unwrap();
         }
         let files = SourceFiles::Snapshot(Arc::new(read_disk(folder.path()).unwrap()));
         let early = EarlyParse::start(&files, &Arc::default()).unwrap();

@@ -65,6 +65,7 @@ impl ParsedManifests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::parse_ahead::tests::alias_bomb;
     use crate::manifest;
 
     #[test]
@@ -92,11 +93,9 @@ mod tests {
     #[test]
     fn small_files_that_become_large_trees_are_kept_within_a_bound() {
         const FILES: usize = 20;
-        let (text, aliases) = ("x".repeat(12_000), "- *text\n".repeat(200));
         let parsed = ParsedManifests::of_single_pass();
         let is_kept = |number: &usize| {
-            let begin = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{number}}}\n");
-            let bomb = format!("{begin}text: &text {text}\ntexts:\n{aliases}");
+            let bomb = alias_bomb(*number);
             let (blob, items) =
                 (BlobId::of(bomb.as_bytes()), manifest::read(&"a.yaml".into(), bomb.as_bytes()).items);
             parsed.keep(blob, bomb.len(), &items);

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
-use super::lists::CONCURRENT_LISTS;
-use crate::cluster::{
-    Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedScope,
-};
+use super::lists::{CONCURRENT_LISTS, listed_namespaces};
+use crate::cluster::{Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector};
 use crate::engine::{AllowList, LiveObject};
 use crate::manifest::KindScopes;
 use crate::object::{Gvk, ObjectId};
@@ -74,11 +72,7 @@ impl EarlyListing {
             if !self.allow.can_allow_kind(group_kind, scopes.get(group_kind)) {
                 continue;
             }
-            let namespaces: Vec<Option<&Arc<str>>> = match (&self.namespaces, kind.scope) {
-                (Some(namespaces), ServedScope::Namespaced) => namespaces.iter().map(Some).collect(),
-                _ => vec![None],
-            };
-            for namespace in namespaces {
+            for namespace in listed_namespaces(self.namespaces.as_ref(), &kind) {
                 let selector = ListSelector::members_of(&sets, namespace);
                 let (acting, kind) = (self.acting.clone(), kind.clone());
                 let key = (kind.gvk.clone(), namespace.cloned());

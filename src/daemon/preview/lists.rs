@@ -24,6 +24,17 @@ const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lists in flight at once.
 pub(super) const CONCURRENT_LISTS: usize = 4;
 
+/// Returns the namespaces in which a kind is listed one by one; none in place of all.
+pub(super) fn listed_namespaces<'n>(
+    namespaces: Option<&'n BTreeSet<Arc<str>>>,
+    kind: &ServedKind,
+) -> Vec<Option<&'n Arc<str>>> {
+    match (namespaces, kind.scope) {
+        (Some(namespaces), ServedScope::Namespaced) => namespaces.iter().map(Some).collect(),
+        _ => vec![None],
+    }
+}
+
 impl PreviewRun {
     /// Lists what is ours, and looks up whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
@@ -108,14 +119,10 @@ impl PreviewRun {
     /// Returns the lists of a kind: one, or one for each namespace that the source may use.
     pub(super) fn list_scopes(&self, kind: &ServedKind) -> Vec<WatchScope> {
         let everywhere = self.cluster_scope(&kind.gvk.group_kind());
-        match (&self.source_view().namespaces, kind.scope) {
-            (Some(namespaces), ServedScope::Namespaced) => {
-                let part =
-                    |name: &Arc<str>| WatchScope { namespace: Some(name.clone()), ..everywhere.clone() };
-                namespaces.iter().map(part).collect()
-            }
-            _ => vec![everywhere],
-        }
+        let namespaces = listed_namespaces(self.source_view().namespaces.as_ref(), kind);
+        let of =
+            |namespace: Option<&Arc<str>>| WatchScope { namespace: namespace.cloned(), ..everywhere.clone() };
+        namespaces.into_iter().map(of).collect()
     }
 
     /// Lists the members of these kinds: the server makes several lists at a time.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::deletion::pending_prune::parse_older_object;
+use crate::engine::facts::records::json_lines::try_add_line;
 use crate::engine::facts::records::kept_objects::{KeptObjects, KeptTiming};
 use crate::engine::{PruneTiming, object_word, parse_object_word};
 use crate::object::ObjectId;
@@ -95,13 +96,10 @@ pub(crate) fn kept_text(kept: &KeptObjects) -> Option<String> {
             timing: KeptTimingText::of(*timing),
             serial: (*serial != 0).then_some(*serial),
         };
-        let line = serde_json::to_string(&line).unwrap_or_default();
-        if text.len() + line.len() + 1 > MAX_KEPT_BYTES {
+        if !try_add_line(&mut text, &line, MAX_KEPT_BYTES) {
             has_room = false;
             break;
         }
-        text.push_str(&line);
-        text.push('\n');
     }
     if !has_room {
         text.push_str(MORE_KEPT_LINE);

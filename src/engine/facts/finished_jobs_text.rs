@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::facts::records::json_lines::try_add_line;
 use crate::engine::facts::sources::FinishedJob;
 use crate::engine::{object_word, parse_object_word};
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -69,12 +70,9 @@ pub(crate) fn finished_jobs_text(finished: &BTreeMap<ObjectId, FinishedJob>) -> 
             has_failed: job.has_failed,
             revision: job.revision.as_ref().map(|revision| revision.as_str().into()),
         };
-        let line = serde_json::to_string(&line).unwrap_or_default();
-        if text.len() + line.len() + 1 > MAX_FINISHED_BYTES {
+        if !try_add_line(&mut text, &line, MAX_FINISHED_BYTES) {
             break;
         }
-        text.push_str(&line);
-        text.push('\n');
     }
     text
 }

@@ -58,21 +58,26 @@ fn a_rollout_is_done_where_it_is_complete_or_nothing_of_it_has_to_be_waited_for(
     check(WorkloadPhase::Recovering, &|rollout| rollout.claim = None, true);
 }
 
+/// Returns the only pod of a workload, as it was reported at a version.
+fn pod_at(rv: ResourceVersion, pod: PodFacts) -> WorkloadPods {
+    WorkloadPods {
+        rv,
+        newest: Some("new".into()),
+        current: None,
+        pods: [pod].into(),
+        sets: Box::default(),
+        last_failed: None,
+        creation_failure: None,
+    }
+}
+
 // Somebody may write the status of the workload, and not those of its pods.
 #[test]
 fn a_rollout_is_not_complete_while_its_own_new_pods_are_seen_to_fail() {
     let harness = in_phase(WorkloadPhase::Settled);
     let version = harness.engine.live_object(&workload("web")).unwrap().rv.0;
     let check = |pod: PodFacts, written: u64, expected: bool| {
-        let pods = WorkloadPods {
-            rv: ResourceVersion(version - 1),
-            newest: Some("new".into()),
-            current: None,
-            pods: [pod].into(),
-            sets: Box::default(),
-            last_failed: None,
-            creation_failure: None,
-        };
+        let pods = pod_at(ResourceVersion(version - 1), pod);
         let min_resource_version = Some(ResourceVersion(written));
         let rollout = Rollout { pods: Some(Arc::new(pods)), min_resource_version, ..claimed(&harness) };
         let found = evaluate(&harness, &rollout);
@@ -93,15 +98,7 @@ fn the_pods_of_a_failed_rollout_are_watched_while_its_status_alone_is_healthy() 
     let check = |phase: WorkloadPhase, pod: PodFacts, expected: bool| {
         let mut harness = in_phase(phase);
         let name = format!("{phase:?} {pod:?}");
-        let pods = WorkloadPods {
-            rv: harness.engine.live_object(&workload("web")).unwrap().rv,
-            newest: Some("new".into()),
-            current: None,
-            pods: [pod].into(),
-            sets: Box::default(),
-            last_failed: None,
-            creation_failure: None,
-        };
+        let pods = pod_at(harness.engine.live_object(&workload("web")).unwrap().rv, pod);
         let failed = Some(RolloutFailureCause::Status("it crashes".into()));
         let rollout = Rollout { failed, pods: Some(Arc::new(pods)), ..claimed(&harness) };
         let is_done = evaluate(&harness, &rollout).verdict == RolloutVerdict::Done;

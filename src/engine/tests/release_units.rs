@@ -7,7 +7,7 @@ use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, read
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
-use crate::object::{ContentHash, Revision};
+use crate::object::{ContentHash, ObjectId, Revision};
 
 // Without its annotation only this process knows what it has written there.
 #[test]
@@ -215,18 +215,21 @@ fn an_object_is_being_released_where_a_unit_of_an_inventory_of_this_process_name
     }
 }
 
-// Nothing is known of its objects then, and it may have to go back.
-#[test]
-fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
+/// Returns an object at rest, and the unit of it alone.
+fn unit_at_rest() -> (ObjectId, Harness, ReleaseUnit) {
     let a = config("a");
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     harness.settle();
-    let unit = ReleaseUnit {
-        inventory_id: SET.into(),
-        revision: Revision::new("r1"),
-        members: [(a.clone(), harness.engine.member(FIRST, &a))].into(),
-    };
+    let members = [(a.clone(), harness.engine.member(FIRST, &a))].into();
+    let unit = ReleaseUnit { inventory_id: SET.into(), revision: Revision::new("r1"), members };
+    (a, harness, unit)
+}
+
+// Nothing is known of its objects then, and it may have to go back.
+#[test]
+fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
+    let (a, harness, unit) = unit_at_rest();
     let check = |lose: &dyn Fn(&mut Engine), expected: bool| {
         let mut harness = harness.clone();
         lose(&mut harness.engine);
@@ -240,15 +243,7 @@ fn no_unit_is_over_before_its_source_and_its_inventory_were_read() {
 
 #[test]
 fn a_unit_is_over_once_all_of_it_that_is_still_wanted_is_written_rolled_out_and_healthy() {
-    let a = config("a");
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    harness.settle();
-    let unit = ReleaseUnit {
-        inventory_id: SET.into(),
-        revision: Revision::new("r1"),
-        members: [(a.clone(), harness.engine.member(FIRST, &a))].into(),
-    };
+    let (a, harness, unit) = unit_at_rest();
     let sicken = |engine: &mut Engine| {
         let mut live = engine.live_object(&a).cloned().unwrap();
         let health = Health::new(HealthStatus::InProgress, "it has just begun");

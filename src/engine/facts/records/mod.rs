@@ -4,6 +4,7 @@
 
 pub(in crate::engine) mod clock_skew;
 pub(in crate::engine) mod intents;
+pub(in crate::engine) mod json_lines;
 pub(in crate::engine) mod kept_objects;
 pub(in crate::engine) mod object_word;
 pub(in crate::engine) mod rejection;
